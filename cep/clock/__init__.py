@@ -1,0 +1,1 @@
+"""Time as the engine sees it: the order of events and what is due."""
