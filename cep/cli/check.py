@@ -1,0 +1,85 @@
+"""`cep check`: every problem of rule files, and what bounds the state of each rule."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cep.cli.exits import DONE, FAILED
+from cep.cli.reading import parse_settings, read_text, show_diagnostics
+from cep.cli.rule_files import rule_files
+from cep.cli.speech import Problem, colored, counted, paint, say
+
+if TYPE_CHECKING:
+    from dsl.checked import Rule
+    from dsl.diagnostics import Diagnostic
+
+
+@click.command("check")
+@click.argument("rules", nargs=-1)
+@click.option("--explain", "code", metavar="CODE", help="Explain an error or warning code.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param.")
+@click.option("--quiet", "-q", is_flag=True, help="Only problems: no bounds, no summary.")
+def command(
+    rules: tuple[str, ...], code: str | None, settings: tuple[str, ...], quiet: bool
+) -> int:
+    """Check rule files: all problems at once, then what bounds the memory of each rule.
+
+    RULES are files, folders or pack:NAME; together they are checked as one set. Exit code 1 if
+    there is an error; warnings do not count.
+    """
+    if code is not None:
+        click.echo(explanation(code))
+        return DONE
+    if not rules:
+        raise click.UsageError("nothing to check: name rule files, a folder or pack:NAME")
+    found, checked = _check(rule_files(rules), parse_settings(settings))
+    show_diagnostics(found)
+    if not quiet:
+        for rule in checked:
+            click.echo(_bounds(rule, colored(sys.stdout)))
+        _summary(found, len(checked))
+    return FAILED if any(one.severity == "error" for one in found) else DONE
+
+
+def _check(paths: list[str], settings: dict[str, object]) -> tuple[list[Diagnostic], list[Rule]]:
+    """Findings of parser, checker and planner; the rules, or none if they cannot be used."""
+    import cep
+    from dsl.diagnostics import RuleError
+
+    for path in paths:
+        read_text(path)
+    try:
+        ruleset = cep.load(paths, params=settings)
+    except RuleError as error:
+        return list(error.diagnostics), []
+    return list(ruleset.warnings), list(ruleset.rules.values())
+
+
+def _bounds(rule: Rule, color: bool) -> str:
+    from cep.explain.bounds import bounds
+
+    lines = [f"{paint(rule.name, '1', color)}  {paint(str(rule.span), '2', color)}"]
+    return "\n".join([*lines, *(f"  {line}" for line in bounds(rule))])
+
+
+def _summary(found: list[Diagnostic], rules: int) -> None:
+    errors = sum(one.severity == "error" for one in found)
+    warnings = len(found) - errors
+    parts = [counted(rules, "rule")] if not errors else []
+    parts += [counted(errors, "error"), counted(warnings, "warning")]
+    say(", ".join(parts))
+
+
+def explanation(code: str) -> str:
+    """The page of a code; `Problem` if there is no such code."""
+    from dsl.codes import CODES
+
+    known = CODES.get(code.upper())
+    if known is None:
+        close = difflib.get_close_matches(code.upper(), CODES, n=1)
+        raise Problem(f"no code `{code}`" + (f"; did you mean {close[0]}?" if close else ""))
+    return f"{known.code}: {known.title}\n\n{known.explanation.strip()}"

@@ -1,0 +1,98 @@
+"""Rule files read, parsed and checked for the commands, with problems shown to people.
+
+Two ways: `read_trees` for commands that need only the text's tree, `load_rules` for those that need
+rules that can run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cep.cli.exits import WRONG_USE
+from cep.cli.speech import Problem, colored, counted, say
+
+if TYPE_CHECKING:
+    from cep.ruleset import Ruleset
+    from dsl import ast
+    from dsl.diagnostics import Diagnostic
+    from dsl.source import Source
+
+
+class UnusableRules(Problem):
+    """The rules have errors, which have been shown already; only the count is left to say."""
+
+    exit_code = WRONG_USE
+
+
+def read_text(path: str) -> str:
+    """The text of a rule file (`-`: standard input); `Problem` in plain words if unreadable."""
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise Problem(f"cannot read {path}: {error.strerror or error}") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Problem(f"cannot read {path}: line {line} is not UTF-8 text") from error
+
+
+def read_trees(paths: Sequence[str]) -> list[tuple[ast.File, Source, list[Diagnostic]]]:
+    """The tree of each file with what the parser has to say about it."""
+    from dsl.parser import parse
+    from dsl.source import Source
+
+    read = []
+    for path in paths:
+        source = Source("<standard input>" if path == "-" else path, read_text(path))
+        tree, diagnostics = parse(source)
+        read.append((tree, source, diagnostics))
+    return read
+
+
+def load_rules(
+    paths: Sequence[str], settings: Mapping[str, object], *, warnings: bool = True
+) -> Ruleset:
+    """Rules that can run; with errors shown and `UnusableRules` raised if they cannot."""
+    import cep
+    from dsl.diagnostics import RuleError
+
+    for path in paths:
+        read_text(path)
+    try:
+        ruleset = cep.load(paths, params=settings)
+    except RuleError as error:
+        show_diagnostics(error.diagnostics)
+        errors = sum(found.severity == "error" for found in error.diagnostics)
+        raise UnusableRules(f"the rules have {counted(errors, 'error')}") from error
+    if warnings:
+        show_diagnostics(ruleset.warnings)
+    return ruleset
+
+
+def show_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Draw the findings on standard error, a blank line after each."""
+    from dsl.diagnostics import draw
+
+    color = colored(sys.stderr)
+    for diagnostic in diagnostics:
+        say(draw(diagnostic, color) + "\n")
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, object]:
+    """`--set name=value` as parameters; a value that reads as JSON is one, else it is a text."""
+    import json
+
+    params: dict[str, object] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise Problem(f"--set {setting}: write it as name=value")
+        try:
+            params[name.strip()] = json.loads(value)
+        except ValueError:
+            params[name.strip()] = value
+    return params

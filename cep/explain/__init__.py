@@ -1,0 +1,1 @@
+"""What a rule means and how it is run, shown to people: words, trees, diagrams."""

@@ -1,0 +1,1 @@
+"""Where matches go: one file per form, each behind the protocol `cep.sink.base.Sink`."""
