@@ -1,0 +1,197 @@
+"""Runs every code block of the README and of the pages under docs/.
+
+The blocks of a page are run from top to bottom in one empty folder, so that a page is a session
+that a reader can type along with. What a block is for is said by its language, and where that is
+not enough by an HTML comment on the line above it, which readers do not see:
+
+* `<!-- file: NAME -->`    the block is written to a file of that name
+* `console`                lines after `$ ` are run by a shell, the others are what it must print
+* `python`                 run as a program; a block after `<!-- output -->` is what it must print
+* `cep`                    must pass `cep check` (a file too)
+* `json`                   each line must be JSON
+* `<!-- tree -->`          the paths in the first column must exist in the project
+* `<!-- not run: WHY -->`  for what cannot be run here
+
+In printed text `…` stands for any text within a line, or alone for any number of lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: `note` is what the comment above it says."""
+
+    line: int
+    language: str
+    note: str
+    text: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start("language")) + 1
+        yield Block(line, found["language"], found["note"] or "", found["text"])
+
+
+@dataclass
+class Session:
+    """A reader who types along in the folder `home`."""
+
+    home: Path
+    printed: str | None = None
+
+    def follow(self, block: Block) -> None:
+        """Do what the block shows. Raises AssertionError if it is not as shown."""
+        kind, _, name = block.note.partition(": ")
+        if kind == "file":
+            self.write(name, block)
+        elif kind == "output":
+            assert self.printed is not None, "there is nothing that could have printed this"
+            check_printed(block.text, self.printed)
+        elif kind == "tree":
+            check_tree(block.text)
+        elif kind != "not run":
+            self.run(block)
+
+    def write(self, name: str, block: Block) -> None:
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text, encoding="utf-8")
+        if block.language == "cep":
+            self.check_rules(name)
+
+    def run(self, block: Block) -> None:
+        if block.language == "console":
+            for command, shown in commands(block.text):
+                check_printed(shown, self.shell(command))
+        elif block.language == "python":
+            (self.home / "_block.py").write_text(block.text, encoding="utf-8")
+            self.printed = self.shell("python _block.py")
+        elif block.language == "cep":
+            (self.home / "_block.cep").write_text(block.text, encoding="utf-8")
+            self.check_rules("_block.cep")
+        elif block.language == "json":
+            for line in block.text.splitlines():
+                json.loads(line)
+        else:
+            raise AssertionError(
+                f"a block in {block.language or 'no language'}, not run by anything"
+            )
+
+    def check_rules(self, name: str) -> None:
+        said = self.shell(f"cep check {name} && echo fine")
+        assert said.endswith("fine\n"), said
+
+    def shell(self, command: str) -> str:
+        """What a command prints, its errors included; `cep` and `python` are those under test."""
+        tools = self.home.parent / "tools"
+        environment = {
+            **os.environ,
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "NO_COLOR": "1",
+            "COLUMNS": "100",
+        }
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=self.home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+        )
+        return done.stdout.decode("utf-8", "replace")
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a console block, each with what it prints."""
+    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+        lines = part.split("\n")
+        end = 1
+        while lines[end - 1].endswith("\\"):
+            end += 1
+        yield "\n".join(lines[:end]), "\n".join(lines[end:])
+
+
+def check_printed(shown: str, printed: str) -> None:
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "…" else line_pattern(line) + r"[ \t]*\n"
+        for line in shown.strip("\n").split("\n")
+        if shown.strip()
+    )
+    printed = printed.strip("\n") + "\n" if printed.strip() else ""
+    assert re.fullmatch(pattern, printed), f"shown:\n{shown}\nprinted:\n{printed}"
+
+
+def line_pattern(line: str) -> str:
+    return ".*".join(re.escape(part) for part in line.rstrip().split("…"))
+
+
+def check_tree(text: str) -> None:
+    for line in text.splitlines():
+        if line.strip():
+            path = line.split()[0]
+            assert (ROOT / path).exists(), f"no {path} in the project"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    tools, home = tmp_path / "tools", tmp_path / "home"
+    for folder in (tools, home):
+        folder.mkdir()
+    for name, command in (("cep", f"{sys.executable} -m cep"), ("python", sys.executable)):
+        (tools / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        (tools / name).chmod(0o755)
+    return Session(home)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_does_what_the_page_says(page: Path, session: Session) -> None:
+    for block in blocks(page):
+        try:
+            session.follow(block)
+        except AssertionError as error:
+            pytest.fail(f"{page.relative_to(ROOT)}:{block.line}\n{error}", pytrace=False)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_fence_is_seen(page: Path) -> None:
+    fences = re.findall(r"^\s*```", page.read_text(encoding="utf-8"), re.M)
+    assert len(fences) == 2 * len(list(blocks(page)))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_a_wrong_output_is_noticed() -> None:
+    check_printed("a\n…\nz…\n", "a\nb\nc\nzz top\n")
+    with pytest.raises(AssertionError):
+        check_printed("a\n", "b\n")
+    with pytest.raises(AssertionError):
+        check_printed("a\n", "a\nb\n")
+    with pytest.raises(AssertionError):
+        check_printed("", "something\n")
