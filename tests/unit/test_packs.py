@@ -1,4 +1,4 @@
-"""The ready-made packs: well written, well tested, and finding in their sample what was put there."""
+"""The ready-made packs: well written, well tested, and finding in their sample what it holds."""
 
 from __future__ import annotations
 
