@@ -1,0 +1,1 @@
+"""Testing rules: the runner of `test` blocks, the modes of the specification, the reference."""
