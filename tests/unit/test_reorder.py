@@ -87,8 +87,9 @@ def test_an_idle_source_holds_nothing_back_but_may_come_late() -> None:
     order: Reorder[Event] = Reorder([0, 0])
     order.push(0, events(1, 9))
     assert times(order.set_idle(1)) == [1, 9]
-    assert order.push(1, events(4, 9)) != []
+    assert order.push(1, events(4, 9)) == []
     assert [(late.event.t, late.by) for late in order.take_late()] == [(4, 5)]
+    assert times(order.push(0, events(10))) == [9]
 
 
 def test_the_clock_never_goes_back() -> None:

@@ -1,0 +1,78 @@
+"""Access logs of web servers in the common and the combined form, as Apache and nginx write them.
+
+`192.0.2.1 - ann [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referer" "agent"`
+
+Fields: `client`, `ident`, `user`, `timestamp` (ISO text), `request`, `method`, `path`, `query`,
+`protocol`, `status`, `bytes`, `referer`, `user_agent`, and `extra` for what a server adds at the
+end. `-` is missing. A request that is no HTTP (scanners send such) has only `request`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cep.source.base import BadRecord, Record
+from cep.source.stamps import web
+from cep.source.values import infer
+
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
+_LINE = re.compile(
+    rf"(\S+) (\S+) (.{{1,300}}?) \[([^\]]{{1,60}})\] {_QUOTED} (\S+) (\S+)"
+    rf"(?: {_QUOTED} {_QUOTED})?(?: (.*))?",
+)
+_REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: (HTTP/\S+))?")
+_ESCAPE = re.compile(r'\\(["\\])')
+_NAMES = (
+    "client",
+    "ident",
+    "user",
+    "timestamp",
+    "request",
+    "status",
+    "bytes",
+    "referer",
+    "user_agent",
+    "extra",
+)
+
+
+def looks_like_access_log(line: str) -> bool:
+    """Whether a line is one of an access log."""
+    match = _LINE.fullmatch(line)
+    return match is not None and web(match[4]) is not None
+
+
+def read_access_line(line: str) -> Record:
+    """The fields of a line; `BadRecord` where it is none of an access log."""
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise BadRecord("no line of an access log")
+    stamp = web(match[4])
+    if stamp is None:
+        raise BadRecord(f"no time of an access log: [{match[4]}]")
+    record: Record = {
+        name: text
+        for name, text in zip(_NAMES, match.groups(), strict=True)
+        if text is not None and text != "-"
+    }
+    record["timestamp"] = stamp[0]
+    for name in ("status", "bytes"):
+        if name in record:
+            record[name] = infer(str(record[name]))
+    for name in ("request", "referer", "user_agent"):
+        if "\\" in (text := str(record.get(name, ""))):
+            record[name] = _ESCAPE.sub(r"\1", text)
+    _split_request(record)
+    return record
+
+
+def _split_request(record: Record) -> None:
+    match = _REQUEST.fullmatch(str(record.get("request", "")))
+    if match is None:
+        return
+    path, mark, query = match[2].partition("?")
+    record |= {"method": match[1], "path": path}
+    if mark:
+        record["query"] = query
+    if match[3]:
+        record["protocol"] = match[3]

@@ -1,0 +1,96 @@
+"""Types for text that has none: which values of a CSV file or a log line become numbers.
+
+Only canonical forms do, so that no identifier is changed by reading it: `12`, `-3`, `0.50`,
+`1.5e-07`, but not `007`, `+5`, `1e5`, ` 5` or `1_000`. `true` and `false` become truth values, the
+empty text is missing. A type that is stated overrides this: `string` keeps every text as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from cep.source.base import BadRecord, FieldType
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(\.[0-9]{1,400})?([eE][+-][0-9]{1,3})?", re.ASCII)
+_BEGINS_NUMBER = frozenset("-0123456789")
+_INFINITE = (float("inf"), float("-inf"))
+_REMEMBERED = 50_000
+
+Infer = Callable[[str], object]
+
+
+def infer(text: str) -> object:
+    """The value of a text by its form; None for the empty text.
+
+    >>> [infer(text) for text in ("12", "0.50", "007", "1e5", "true", "", "-0")]
+    [12, 0.5, '007', '1e5', True, None, '-0']
+    """
+    if not text:
+        return None
+    if text[0] in _BEGINS_NUMBER:
+        return _number(text)
+    return text == "true" if text in {"true", "false"} else text
+
+
+def _number(text: str) -> object:
+    match = _NUMBER.fullmatch(text)
+    if match is None or text == "-0":
+        return text
+    if match[1] is None and match[2] is None:
+        return int(text)
+    value = float(text)
+    return text if value in _INFINITE else value
+
+
+def remembering() -> Infer:
+    """`infer` with a memory of the texts seen, since columns repeat themselves."""
+    memory: dict[str, object] = {}
+
+    def remember(text: str) -> object:
+        if text in memory:
+            return memory[text]
+        value = infer(text)
+        if len(memory) < _REMEMBERED and len(text) < 200:
+            memory[text] = value
+        return value
+
+    return remember
+
+
+def as_number(text: str) -> object:
+    """For fields stated to be numbers: leading zeros, signs and spaces are allowed."""
+    if not (text := text.strip()):
+        return None
+    try:
+        if len(text) > 400 or "_" in text:
+            raise ValueError
+        value = float(text) if set(text) & set(".eEnN") else int(text)
+        if value != value or value in _INFINITE:
+            raise ValueError
+    except ValueError:
+        raise BadRecord(f"not a number: {text[:40]!r}") from None
+    return value
+
+
+def as_bool(text: str) -> object:
+    """For fields stated to be truth values: true, false, yes, no, 1, 0, in any case."""
+    word = text.strip().lower()
+    if not word:
+        return None
+    if word in {"true", "yes", "1"}:
+        return True
+    if word in {"false", "no", "0"}:
+        return False
+    raise BadRecord(f"not a truth value: {text[:40]!r}")
+
+
+def as_text(text: str) -> object:
+    """For fields stated to be text: any, the empty one is missing."""
+    return text or None
+
+
+def converters(names: list[str], types: Mapping[str, FieldType]) -> list[Infer]:
+    """For each name how its text is made a value."""
+    stated: dict[str, Infer] = {"string": as_text, "number": as_number, "bool": as_bool}
+    return [stated.get(types.get(name, "any")) or remembering() for name in names]
