@@ -705,7 +705,7 @@ class _Builder:
         flags = word[end + 1 :]
         if flags not in ("", "i"):
             self.found.error(
-                "E018",
+                "E017",
                 self.locate(word.start_pos + end + 1, word.end_pos),
                 f"unknown flags `{flags}` of a regular expression",
                 help="the only flag is `i` (upper and lower case are the same)",

@@ -81,7 +81,7 @@ class _Item:
             return f"{{ {GAP.join(map(to_text, self.node))} }}"
         text = to_text(self.node)
         if self.beside is not None:
-            text += GAP + to_text(self.beside)
+            text += f" {GAP}{to_text(self.beside)}"
         return text + self.tail
 
 
