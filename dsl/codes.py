@@ -20,7 +20,11 @@ class Code:
 
 def page(text: str, wrong: str, right: str) -> str:
     """An explanation: what it means, a wrong example and a right one, as Markdown."""
-    return f"{text}\n\nWrong:\n\n```cep\n{wrong.strip()}\n```\n\nRight:\n\n```cep\n{right.strip()}\n```\n"
+    shown = [
+        f"{title}:\n\n```cep\n{example.strip()}\n```\n"
+        for title, example in (("Wrong", wrong), ("Right", right))
+    ]
+    return "\n\n".join([text, "\n".join(shown)])
 
 
 _SYNTAX: tuple[Code, ...] = (
@@ -39,8 +43,8 @@ _SYNTAX: tuple[Code, ...] = (
         "E002",
         "brackets that do not match",
         page(
-            "Every `{`, `(` and `[` needs its `}`, `)` or `]`. A statement that begins at the left "
-            "margin ends whatever is still open, so one forgotten bracket spoils one statement only.",
+            "Every `{`, `(` and `[` needs its `}`, `)` or `]`. A statement that begins at the "
+            "left margin ends whatever is still open: a forgotten bracket spoils one statement.",
             "rule probe { on login where (port > 1024 }",
             "rule probe { on login where (port > 1024) }",
         ),
@@ -60,8 +64,8 @@ _SYNTAX: tuple[Code, ...] = (
         "E004",
         "`=` where `==` is meant",
         page(
-            "`=` gives a value a name, as in a `param` or in the fields of an alert. To compare two "
-            "values, write `==`.",
+            "`=` gives a value a name, as in a `param` or in the fields of an alert. To compare "
+            "two values, write `==`.",
             'rule probe { on login where user = "root" }',
             'rule probe { on login where user == "root" }',
         ),
@@ -79,8 +83,8 @@ _SYNTAX: tuple[Code, ...] = (
         "E006",
         "a sign of another language",
         page(
-            "Conditions are joined with the words `and`, `or` and `not`. Signs that other languages "
-            "have for them, and for powers, arrows and the end of a clause, do not exist here.",
+            "Conditions are joined with the words `and`, `or` and `not`. Signs that other "
+            "languages have for them, and for powers, arrows and the end of a clause, do not exist here.",
             'rule probe { on login where port > 1024 && user == "root" }',
             'rule probe { on login where port > 1024 and user == "root" }',
         ),
@@ -111,8 +115,8 @@ _SYNTAX: tuple[Code, ...] = (
         "unknown escape in a text",
         page(
             'In a text a backslash begins one of `\\n` (line break), `\\t` (tab), `\\r`, `\\"`, '
-            "`\\'`, `\\\\` (a backslash) and `\\uXXXX` (a character by its number). For a backslash "
-            "write two. Regular expressions between slashes need no doubling.",
+            "`\\'`, `\\\\` (a backslash) and `\\uXXXX` (a character by its number). For a "
+            "backslash write two. Regular expressions between slashes need no doubling.",
             r'rule probe { on login where path like "C:\Windows*" }',
             r'rule probe { on login where path like "C:\\Windows*" }',
         ),
