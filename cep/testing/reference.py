@@ -32,17 +32,15 @@ from dataclasses import dataclass, field, replace
 
 from cep.testing.reference_functions import plain, text_of
 from cep.testing.reference_sequences import SequenceMatcher
+from cep.testing.reference_streams import Streams, Tables
 from cep.testing.reference_values import (
-    MISSING,
     Event,
     Found,
     Key,
     Scope,
     Taken,
     World,
-    holds,
     key_of,
-    read,
     value_of,
 )
 from cep.testing.reference_windows import WindowMatcher
@@ -112,8 +110,8 @@ class ReferenceEngine:
     ) -> None:
         contents = {name: given.items for name, given in rules.lists.items()}
         self.world = World(rules, {**contents, **(lists or {})}, self._row)
-        self._tables = _Tables(rules, tables or {})
-        self._streams = _Streams(self.world)
+        self._tables = Tables(rules, tables or {})
+        self._streams = Streams(self.world)
         chosen = sorted(rules.rules if names is None else names)
         self._rules = [_RuleState(rules.rules[name], self.world, self._expected) for name in chosen]
         self._clock: int | None = None
@@ -211,99 +209,6 @@ class ReferenceEngine:
         if name in self.world.lists:
             return list(self.world.lists[name])
         return self._tables.keys(name)
-
-
-# ---------------------------------------------------------------------------- streams and tables
-
-
-class _Streams:
-    """Which streams an event belongs to, and what it shows in each of them."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._opened: dict[tuple[str, Key], int] = {}
-
-    def views(self, event: Event) -> dict[str, Taken]:
-        """The streams that the event belongs to. Asked once for each event, in order."""
-        found: dict[str, Taken] = {}
-        for stream in self._world.checked.streams.values():
-            taken = self._view(stream, event, found)
-            if taken is not None:
-                found[stream.name] = taken
-        return found
-
-    def _view(
-        self, stream: checked.Stream, event: Event, parents: Mapping[str, Taken]
-    ) -> Taken | None:
-        if stream.emitted:
-            taken = Taken(event, event.record) if event.stream == stream.name else None
-        elif stream.parents:
-            taken = next((parents[name] for name in stream.parents if name in parents), None)
-        else:
-            taken = Taken(event, event.record) if event.stream is None else None
-        if taken is None or not self._selected(stream, taken):
-            return None
-        if stream.select is not None:
-            scope = Scope(self._world, event.time, taken)
-            shown = {name: value_of(value, scope) for name, value in stream.select}
-            taken = Taken(event, shown)
-        return taken if self._first_of_its_kind(stream, taken) else None
-
-    def _selected(self, stream: checked.Stream, taken: Taken) -> bool:
-        if stream.type_value is not None and not stream.emitted:
-            found = read(taken.event.record, stream.type_path)
-            if found != stream.type_value:
-                return False
-        return holds(stream.where, Scope(self._world, taken.event.time, taken))
-
-    def _first_of_its_kind(self, stream: checked.Stream, taken: Taken) -> bool:
-        """`dedup`: an event that repeats one of less than D ago does not belong."""
-        if stream.dedup is None:
-            return True
-        scope = Scope(self._world, taken.event.time, taken)
-        key = key_of([value_of(value, scope) for value in stream.dedup.by])
-        if key is None:
-            return True
-        opened = self._opened.get((stream.name, key))
-        if opened is not None and taken.event.time < opened + stream.dedup.duration:
-            return False
-        self._opened[stream.name, key] = taken.event.time
-        return True
-
-
-class _Tables:
-    """Rows by key. Those of a stream change after all rules have seen the event."""
-
-    def __init__(
-        self,
-        rules: checked.CheckedRules,
-        contents: Mapping[str, Sequence[Mapping[str, object]]],
-    ) -> None:
-        self._tables = rules.tables
-        self._rows: dict[tuple[str, Key], tuple[int | None, Mapping[str, object]]] = {}
-        for name, rows in contents.items():
-            for row in rows:
-                self._put(name, row, None)
-
-    def update(self, event: Event, views: Mapping[str, Taken]) -> None:
-        for table in self._tables.values():
-            if table.stream is not None and table.stream in views:
-                self._put(table.name, views[table.stream].view, event.time)
-
-    def row(self, table: str, key: object, now: int) -> Mapping[str, object] | None:
-        found = key_of([key])
-        time, row = self._rows.get((table, found), (None, None)) if found else (None, None)
-        ttl = self._tables[table].ttl
-        return None if time is not None and ttl is not None and now - time > ttl else row
-
-    def keys(self, table: str) -> list[object]:
-        return [key[0][1] for name, key in self._rows if name == table]
-
-    def _put(self, table: str, row: Mapping[str, object], time: int | None) -> None:
-        value = read(row, self._tables[table].key)
-        key = key_of([None if value is MISSING else value])
-        if key is not None:
-            self._rows[table, key] = (time, row)
 
 
 # ---------------------------------------------------------------------------- reports
