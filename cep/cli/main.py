@@ -17,6 +17,7 @@ from typing import NoReturn
 import click
 
 from cep.cli.exits import FAILED, INTERNAL, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
+from cep.cli.interrupts import Terminated
 from cep.cli.speech import complain
 
 COMMANDS = {
@@ -74,9 +75,12 @@ def _unknown(name: str) -> str:
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        click.echo(f"cep {version('cep')}")
+        try:
+            click.echo(f"cep {version('cep')}")
+        except PackageNotFoundError:
+            click.echo("cep (run from a checkout, not installed)")
         ctx.exit()
 
 
@@ -100,10 +104,6 @@ def cli() -> None:
 
     Try `cep demo`, then `cep new first.cep`.
     """
-
-
-class Terminated(BaseException):
-    """SIGTERM came; passes through everything so that outputs are closed on the way."""
 
 
 def _raise_terminated(_signal: int, _frame: FrameType | None) -> None:

@@ -28,7 +28,7 @@ rule {name} "Failed logins, then a success" {{
   by user
   sequence within 10m {{
     fail: login{{3,}} where outcome == "failure"
-    ok: login where outcome == "success"
+    ok:   login     where outcome == "success"
   }}
   alert "{{user}}: {{count(fail)}} failures, then success"
 }}

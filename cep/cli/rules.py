@@ -69,9 +69,11 @@ def show(name: str) -> None:
 def copy(name: str, folder: str, force: bool) -> None:
     """Copy the file that holds the rule NAME, or all files of pack:NAME, to FOLDER.
 
-    Whole files are copied: a rule comes with its streams, lists and tests.
+    Whole files are copied, with the files that they include: a rule comes with its streams, lists
+    and tests.
     """
-    files = rule_files([name]) if name.startswith(PACK) else [str(_find(name).file)]
+    named = rule_files([name]) if name.startswith(PACK) else [str(_find(name).file)]
+    files = _with_included(named)
     target = Path(folder)
     taken = [target / Path(file).name for file in files if (target / Path(file).name).exists()]
     if taken and not force:
@@ -95,6 +97,23 @@ def _find(name: str) -> PackRule:
     close = difflib.get_close_matches(short, [rule.name for rule in rules], n=1)
     hint = f"did you mean `{close[0]}`?" if close else "`cep rules list` shows all"
     raise Problem(f"no ready-made rule `{name}`; {hint}")
+
+
+def _with_included(files: list[str]) -> list[str]:
+    """The files and those of the same folder that they include."""
+    from dsl import ast
+
+    found = dict.fromkeys(files)
+    todo = list(files)
+    while todo:
+        [(tree, source, _)] = read_trees([todo.pop()])
+        for statement in tree.statements:
+            if isinstance(statement, ast.Include):
+                path = str(Path(source.name).parent / statement.path)
+                if path not in found:
+                    found[path] = None
+                    todo.append(path)
+    return list(found)
 
 
 def _rules_of(pack: str) -> list[PackRule]:

@@ -1,0 +1,31 @@
+"""`cep demo`: what ready-made rules find in a sample log that comes with them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+import click
+
+from cep.cli.rule_files import PACK, packs_folder, rule_files
+from cep.cli.session import RunOptions, execute
+from cep.cli.speech import Problem, say
+
+PACK_SHOWN = "security"
+
+
+@click.command("demo")
+@click.option("--quiet", "-q", is_flag=True, help="Only the matches.")
+def command(quiet: bool) -> int:
+    """Run the rules of pack:security over a sample log that comes with them."""
+    sample = packs_folder() / PACK_SHOWN / "sample.jsonl"
+    if not sample.is_file():
+        raise Problem(f"the sample log {sample} is missing from this installation")
+    rules = PACK + PACK_SHOWN
+    if not quiet:
+        say(f"$ cep run {rules} {shlex.quote(str(sample))}\n")
+    sys.stderr.flush()
+    code = execute(RunOptions(rules=rule_files([rules]), inputs=[str(sample)], quiet=quiet))
+    if not quiet and code == 0:
+        say(f"\nRead the rules: cep rules show {rules}. Write your own: cep new first.cep")
+    return code

@@ -1,0 +1,90 @@
+"""`cep run`: rules over logs; the options, in the words of the command line."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from cep.cli.parameters import DURATION
+from cep.cli.rule_files import split_arguments
+from cep.cli.session import RunOptions, execute
+
+AT_END = ("undecided", "assume-quiet", "discard")
+
+
+@click.command("run")
+@click.argument("arguments", nargs=-1, required=True, metavar="RULES... [INPUT]...")
+@click.option(
+    "--output",
+    "-o",
+    multiple=True,
+    metavar="FILE",
+    help="Write matches there instead of to standard output: JSON lines, unless the name ends in "
+    ".csv, .txt or .db (SQLite). May be given several times.",
+)
+@click.option(
+    "--exec",
+    "exec_command",
+    metavar="COMMAND",
+    help="Run COMMAND for each match, which is on its standard input as JSON. No shell is used.",
+)
+@click.option(
+    "--exec-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long COMMAND may take for one match.",
+)
+@click.option(
+    "--format",
+    metavar="FORMAT",
+    help="Format of the inputs; by default it is told by their names and contents.",
+)
+@click.option("--rule", multiple=True, metavar="NAME", help="Run only this rule; repeatable.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param of the rules."
+)
+@click.option(
+    "--type-field", metavar="FIELD", help="The field that says the type of an event. [type]"
+)
+@click.option(
+    "--delay",
+    type=DURATION,
+    metavar="DURATION",
+    help="How far events may be out of order; what comes later still is late.",
+)
+@click.option("--sort", is_flag=True, help="Sort the inputs by time first, whatever their order.")
+@click.option("--follow", is_flag=True, help="Wait at the end of files for more, until Ctrl-C.")
+@click.option("--late", metavar="FILE", help="Write late events there, as JSON lines.")
+@click.option(
+    "--rejects", metavar="FILE", help="Write what is no event there, with the reason, as JSON lines."
+)
+@click.option(
+    "--at-end",
+    type=click.Choice(AT_END),
+    default="undecided",
+    show_default=True,
+    help="What becomes of absences whose deadline is after the last event: listed, taken as having "
+    "happened, or dropped.",
+)
+@click.option("--stats", is_flag=True, help="Print numbers for each rule at the end.")
+@click.option("--quiet", "-q", is_flag=True, help="Only matches and errors.")
+@click.option("--fail-on-match", is_flag=True, help="Exit code 1 if there is a match.")
+def command(arguments: tuple[str, ...], **options: object) -> int:
+    """Run rules over logs and write the matches.
+
+    RULES are rule files (*.cep), folders of them or pack:NAME; every other argument is an INPUT: a
+    file, a pattern such as 'logs/*.gz', or `-` for standard input, which is also read when there is
+    no INPUT. Several inputs are merged by time.
+
+    On a terminal a match is a line of text; in a pipe it is a line of JSON. Everything else goes to
+    standard error.
+    """
+    rules, inputs = split_arguments(arguments)
+    if not inputs:
+        if sys.stdin.isatty():
+            raise click.UsageError("no input: name a file, or pipe one in")
+        inputs = ["-"]
+    return execute(RunOptions(rules=rules, inputs=inputs, **options))  # type: ignore[arg-type]
