@@ -194,7 +194,7 @@ def unpack(reader: Reader, path: str) -> tuple[Reader, str, int]:
     compression = ""
     if head.startswith(GZIP_MAGIC):
         compression = "gzip"
-    elif head == ZSTD_MAGIC:
+    elif head.startswith(ZSTD_MAGIC):
         compression = "zstd"
         _need_zstandard(path)
     if compression:
