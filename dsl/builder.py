@@ -697,8 +697,9 @@ class _Builder:
     def null(self, node: RawTree) -> ast.Literal:
         return ast.Literal(None, span=self.span(node))
 
-    def array(self, node: RawTree, items: tuple[ast.Expr, ...] | None) -> ast.Array:
-        return ast.Array(items or (), span=self.span(node))
+    def array(self, node: RawTree, *items: ast.Expr | None) -> ast.Array:
+        given = tuple(item for item in items if item is not None)
+        return ast.Array(given, span=self.span(node))
 
     def regex(self, node: RawTree, word: Word) -> ast.Regex:
         end = word.rindex("/")

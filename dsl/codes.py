@@ -84,7 +84,7 @@ _SYNTAX: tuple[Code, ...] = (
         "a sign of another language",
         page(
             "Conditions are joined with the words `and`, `or` and `not`. Signs that other "
-            "languages have for them, and for powers, arrows and the end of a clause, do not exist here.",
+            "languages have for them, and for powers, arrows or the end of a clause, do not exist.",
             'rule probe { on login where port > 1024 && user == "root" }',
             'rule probe { on login where port > 1024 and user == "root" }',
         ),

@@ -259,6 +259,8 @@ def _line(
 
 def _cell(char: str) -> str:
     """How one character is drawn: tabs as blanks, what cannot be seen as a sign for it."""
+    if char == "\ufeff":
+        return ""
     if char == "\t":
         return " " * TAB
     if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
@@ -268,7 +270,7 @@ def _cell(char: str) -> str:
 
 def _width(cell: str) -> int:
     """Terminal columns of a drawn character."""
-    if unicodedata.combining(cell[0]):
+    if not cell or unicodedata.combining(cell[0]):
         return 0
     wide = unicodedata.east_asian_width(cell[0]) in ("W", "F")
     return len(cell) * (2 if wide else 1)

@@ -282,6 +282,8 @@ _LANDMARK = re.compile(
     rf"|^[ \t]*(?P<statement>(?:{_KEYWORDS})(?=[ \t]+[\"'`A-Za-z_]))",
     re.MULTILINE,
 )
+_CLOSERS = re.compile(r"(?:\s|#[^\n]*|\})*")
+"""Braces that close nothing: what follows a statement whose opening brace was not understood."""
 
 
 def _read_statements(text: str, locate: Locate) -> Iterator[_Reading]:
@@ -303,7 +305,8 @@ def _read_statements(text: str, locate: Locate) -> Iterator[_Reading]:
 
 
 def _next_statement(text: str, failure: Failure) -> int | None:
-    """Where the next statement begins: at the margin, or at a line's start outside all braces."""
+    """Where to go on: behind the brace that ends the broken statement, or where another begins, at
+    the margin or at a line's start outside all braces."""
     depth = sum(1 for word in failure.opened if word == "{")
     for mark in _LANDMARK.finditer(text, failure.start):
         start = mark.start("statement")
@@ -312,7 +315,9 @@ def _next_statement(text: str, failure: Failure) -> int | None:
         if mark[0] == "{":
             depth += 1
         elif mark[0] == "}":
-            depth = max(depth - 1, 0)
+            depth -= 1
+            if depth <= 0:
+                return _CLOSERS.match(text, mark.end()).end()  # type: ignore[union-attr]
     return None
 
 

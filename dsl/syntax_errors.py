@@ -277,6 +277,14 @@ def _unknown_word(failure: Failure, word: Word, close: str) -> Diagnostic:
     )
 
 
+def _nameless_value(failure: Failure) -> Diagnostic | None:
+    """`{ a }` where fields are given names: there is a name, but no sign after it."""
+    found = failure.found
+    if found is None or found.type != "NAME" or "ASSIGNED" not in failure.expected:
+        return None
+    return Diagnostic("E001", failure.span, f"expected `=` after `{found}`")
+
+
 def _dashed_name(failure: Failure) -> Diagnostic | None:
     """`user-agent` where a name is meant."""
     last = failure.last
@@ -341,6 +349,7 @@ _SLIPS = (
     _foreign_sign,
     _assignment,
     _misspelt,
+    _nameless_value,
     _dashed_name,
     _strange_character,
     _bracket,
@@ -407,21 +416,21 @@ _WORDS = {
 
 
 def _expected(failure: Failure) -> str:
-    """What would have been taken, in words, the most general first."""
+    """What would have been taken, in words."""
     left = set(failure.expected)
-    words: list[str] = []
+    groups: list[str] = []
     for needed, covered, text in _GROUPS:
         if needed <= left:
-            words.append(text)
+            groups.append(text)
             left -= covered
-    if words or len(left) > 1:
+    if groups or len(left) > 1:
         left.discard("$END")
-    if "NAME" in left:
+    if left & {"NAME", "ASSIGNED"}:
         left -= {"LABEL", "QUOTED"}
     order = {name: i for i, name in enumerate(_WORDS)}
     rest = sorted(left, key=lambda name: (order.get(name, 99), name))
-    words += [_WORDS.get(name) or f"`{failure.spelling.get(name, name)}`" for name in rest]
-    words = list(dict.fromkeys(words))
+    words = [_WORDS.get(name) or f"`{failure.spelling.get(name, name)}`" for name in rest]
+    words = list(dict.fromkeys([*groups[:-1], *words, *groups[-1:]]))
     if len(words) > 8:
         words = [*words[:7], "…"]
     if len(words) == 1:
