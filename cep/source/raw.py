@@ -19,6 +19,7 @@ from cep.source.base import SourceError
 
 CHUNK = 1 << 18
 ZSTD_STEP = 1 << 12
+_SALVAGE = 1 << 10
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _UTF16_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -105,11 +106,12 @@ class Inflated:
             if not packed.strip(b"\0"):  # gzip files may be padded with zeros
                 return b""
             self._part = _inflater(self._kind)
+        before = self._part.copy() if self._kind == "gzip" else None
         try:
             content = self._step(packed, size)
         except Exception as error:  # each library has errors of its own
             self.problem = f"broken {self._kind} data: {str(error).splitlines()[0]}"
-            return b""
+            return _salvage(before, packed) if before is not None else b""
         if self._part.eof:
             self._rest = self._part.unused_data + self._rest
             self._part = None
@@ -227,6 +229,18 @@ def _inflater(kind: str) -> Any:
     import zstandard
 
     return zstandard.ZstdDecompressor().decompressobj()
+
+
+def _salvage(part: Any, packed: bytes) -> bytes:
+    """What comes before the place where gzip data are broken: a failing call gives nothing."""
+    pieces = []
+    try:
+        while packed:
+            pieces.append(part.decompress(packed, _SALVAGE))
+            packed = part.unconsumed_tail
+    except zlib.error:
+        pass
+    return b"".join(pieces)
 
 
 def _need_zstandard(path: str) -> None:

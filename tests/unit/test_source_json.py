@@ -76,7 +76,9 @@ def read_array(path: Path, content: bytes) -> tuple[list[Record], list[Reject]]:
         assert block.records is not None
         assert block.positions is not None
         assert block.line_numbers is not None
-        for position, number in zip(block.positions, block.line_numbers, strict=True):
+        assert len(block.records) == len(block.positions) == len(block.line_numbers)
+        places = list(zip(block.positions, block.line_numbers, strict=True))
+        for position, number in places[::2000] + places[-1:]:
             assert content[position : position + 1] == b"{"
             assert content[:position].count(b"\n") + 1 == number
         records += block.records

@@ -76,9 +76,10 @@ def test_truncated_data_end_in_one_reject(tmp_path: Path, kind: str) -> None:
 
 def test_broken_gzip_data_end_in_one_reject(tmp_path: Path) -> None:
     whole = bytearray(gzip.compress(b"".join(LINES)))
-    whole[len(whole) // 2 :] = b"\xff" * (len(whole) // 2)
+    whole[-8] ^= 1  # the checksum
     found, rejects = read(write(tmp_path / "a.jsonl", bytes(whole)))
-    assert found[:10_000] == LINES[:10_000]
+    assert found == LINES[: len(found)]
+    assert len(found) > len(LINES) - 100
     assert len(rejects) == 1
     assert rejects[0].reason.startswith("broken gzip data")
 
