@@ -169,7 +169,7 @@ class Transcoded:
 def open_file(path: str) -> FileReader:
     """Opens a path, or standard input for `-`; `SourceError` says what is wrong with it."""
     if path == "-":
-        return FileReader(sys.stdin.fileno(), owned=False)
+        return FileReader(_standard_input(), owned=False)
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     except (OSError, ValueError) as error:
@@ -178,6 +178,13 @@ def open_file(path: str) -> FileReader:
         os.close(descriptor)
         raise SourceError(f"{path}: this is a folder, not a file")
     return FileReader(descriptor)
+
+
+def _standard_input() -> int:
+    try:
+        return sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):  # closed, or replaced by the host
+        raise SourceError("standard input is closed") from None
 
 
 def is_regular(reader: FileReader) -> bool:
