@@ -610,3 +610,4 @@ class CheckedRules:
     """The largest delay that any stream declares."""
     idle: int | None = None
     """The smallest idle that any stream declares."""
+    emits_order: tuple[str, ...] = ()
