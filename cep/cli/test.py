@@ -49,9 +49,10 @@ def command(
     """
     from cep.testing.runner import run_tests
 
+    only = _chooser(selection)
     ruleset = load_rules(rule_files(rules), parse_settings(settings), warnings=False)
     started = perf_counter()
-    results = run_tests(ruleset, only=_chooser(selection))
+    results = run_tests(ruleset, only=only)
     elapsed = perf_counter() - started
     for result in results:
         _show(result, verbose)

@@ -59,7 +59,7 @@ def _number(rule: checked.Rule) -> str:
         return f"{runs} (start {rule.start})"
     if rule.limit is not None:
         return f"a key holds runs of at most {rule.limit:,} first events (limit)"
-    return "a key holds a run for each first event of that time; `limit N runs` would cap them"
+    return "a key holds a run for each first event in that time (`limit N runs` caps it)"
 
 
 def _trailing_wait(pattern: checked.SequencePattern) -> int | None:

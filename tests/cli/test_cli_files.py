@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from conftest import Cep
+from cli_samples import Cep
 
 from cep.cli.exits import DONE, FAILED, WRONG_USE
 

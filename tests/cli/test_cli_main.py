@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Cep
+from cli_samples import ROOT, Cep
 
 from cep.cli import main
 from cep.cli.exits import INTERNAL, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-
 from cep.match import Match
+from sink_samples import a_match
+
 from cep.sink.base import ClosedPipe, SinkError, UndeliveredError
 from cep.sink.fanout import LOUD, Fanout
-from sink_samples import a_match
 
 
 class Memory:

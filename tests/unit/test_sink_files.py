@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from sink_samples import a_match
 
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.columns import COLUMNS
@@ -17,7 +18,6 @@ from cep.sink.json_lines import JsonLinesSink
 from cep.sink.opening import open_sink
 from cep.sink.sqlite import SqliteSink
 from cep.sink.text import TextSink
-from sink_samples import a_match
 
 needs_full_disk = pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="this system has no /dev/full"

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sink_samples import a_match
 
 from cep.sink.base import SinkError
 from cep.sink.sqlite import SqliteSink
-from sink_samples import a_match
 
 
 def _rows(path: Path, query: str) -> list[tuple[object, ...]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sink_samples import a_match
 
 from cep.sink.text import TextSink, match_line, printable
-from sink_samples import a_match
 
 
 def test_a_match_is_a_line_with_time_severity_rule_and_message() -> None:

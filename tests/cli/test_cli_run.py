@@ -1,0 +1,424 @@
+"""`cep run`: what every option does, seen from outside."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli_samples import LOG, Cep, line
+
+from cep.cli.exits import DONE, FAILED, WRONG_USE
+
+QUIET_RULES = """\
+stream order { where type == "order" }
+stream shipped { where type == "shipped" }
+
+rule unshipped {
+  by id
+  sequence { o: order  no shipped within 2h }
+  alert "{id} was not shipped"
+}
+"""
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A rule that waits for an absence, and a log that ends before it is certain."""
+    (tmp_path / "orders.cep").write_text(QUIET_RULES)
+    path = tmp_path / "orders.jsonl"
+    path.write_text(
+        '{"time": "2026-01-01T00:00:00Z", "type": "order", "id": 1}\n'
+        '{"time": "2026-01-01T03:00:00Z", "type": "order", "id": 2}\n'
+    )
+    return path
+
+
+# ---------------------------------------------------------------------- standard output
+
+
+def test_in_a_pipe_matches_are_json_lines(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log)
+    assert outcome.code == DONE
+    [match] = outcome.records
+    assert match["rule"] == "guessed"
+    assert match["time"] == "2026-01-01T00:00:30Z"
+    assert match["key"] == {"user": "ann"}
+    assert match["message"] == "ann: 3 failures, then success"
+    assert len(match["events"]["fail"]) == 3
+
+
+def test_the_closing_line_has_the_numbers(cep: Cep, rules: Path, log: Path) -> None:
+    last = cep("run", rules, log).err.splitlines()[-1]
+    assert last.startswith(
+        "4 events, 1 match, 0 late, 0 rejected, 0 undecided, 0 unknown conditions in "
+    )
+    assert last.endswith(" events/s)")
+
+
+def test_standard_input_is_read_without_an_input(cep: Cep, rules: Path) -> None:
+    assert len(cep("run", rules, stdin=LOG).records) == 1
+
+
+def test_a_dash_is_standard_input(cep: Cep, rules: Path) -> None:
+    assert len(cep("run", rules, "-", stdin=LOG).records) == 1
+
+
+def test_several_inputs_are_merged_by_time(cep: Cep, rules: Path, tmp_path: Path) -> None:
+    lines = LOG.splitlines(keepends=True)
+    (tmp_path / "a.jsonl").write_text(lines[3] + line(40, "failure", "eve"))
+    (tmp_path / "b.jsonl").write_text("".join(lines[:3]))
+    assert len(cep("run", rules, "a.jsonl", "b.jsonl").records) == 1
+    assert len(cep("run", rules, "[ab].jsonl").records) == 1
+
+
+def test_rules_and_inputs_come_in_any_order(cep: Cep, rules: Path, log: Path) -> None:
+    assert len(cep("run", log, rules).records) == 1
+
+
+def test_a_folder_of_rules(cep: Cep, log: Path, rules: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    rules.rename(tmp_path / "folder" / "rules.cep")
+    assert len(cep("run", "folder", log).records) == 1
+
+
+# ---------------------------------------------------------------------- outputs
+
+
+def test_output_json_lines(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--output", "found.jsonl")
+    assert outcome.out == ""
+    assert json.loads(Path("found.jsonl").read_text())["rule"] == "guessed"
+
+
+def test_output_csv(cep: Cep, rules: Path, log: Path) -> None:
+    cep("run", rules, log, "-o", "found.csv")
+    with open("found.csv", newline="") as file:
+        [row] = csv.DictReader(file)
+    assert row["message"] == "ann: 3 failures, then success"
+
+
+def test_output_text(cep: Cep, rules: Path, log: Path) -> None:
+    cep("run", rules, log, "-o", "found.txt")
+    assert Path("found.txt").read_text() == (
+        "2026-01-01 00:00:30Z  high      guessed  ann: 3 failures, then success\n"
+    )
+
+
+def test_output_sqlite_twice_leaves_one_row(cep: Cep, rules: Path, log: Path) -> None:
+    for _ in range(2):
+        assert cep("run", rules, log, "-o", "found.db").code == DONE
+    with closing(sqlite3.connect("found.db")) as connection:
+        assert connection.execute("select count(*), rule from matches").fetchall() == [
+            (1, "guessed")
+        ]
+
+
+def test_several_outputs(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "-o", "a.jsonl", "-o", "b.csv", "-o", "-")
+    assert Path("a.jsonl").read_text() == outcome.out
+    assert "guessed" in Path("b.csv").read_text()
+
+
+def test_an_output_that_is_an_input_is_refused(cep: Cep, rules: Path, log: Path) -> None:
+    before = log.read_text()
+    for option in ("--output", "--late", "--rejects"):
+        outcome = cep("run", rules, log, option, log)
+        assert outcome.code == WRONG_USE
+        assert "is read by this run; choose another output" in outcome.err
+    assert cep("run", rules, log, "-o", rules).code == WRONG_USE
+    assert log.read_text() == before
+
+
+def test_an_output_that_cannot_be_opened(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "-o", "no/such/found.jsonl")
+    assert outcome.code == WRONG_USE
+    assert "cannot write no/such/found.jsonl: No such file or directory" in outcome.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_told_and_the_exit_code_says_so(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "-o", "/dev/full")
+    assert outcome.code == WRONG_USE
+    assert "error: cannot write /dev/full: No space left on device\n" in outcome.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_one_full_disk_does_not_stop_the_other_output(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "-o", "/dev/full", "-o", "found.jsonl")
+    assert outcome.code == WRONG_USE
+    assert Path("found.jsonl").read_text().count("\n") == 1
+    assert "the run goes on without this output" in outcome.err
+    assert "1 matches did not reach /dev/full" in outcome.err
+
+
+def test_exec_runs_a_command_for_each_match(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--exec", "sh -c 'cat >> got; echo done'")
+    assert outcome.code == DONE
+    assert Path("got").read_text() == outcome.out
+    assert "done\n" in outcome.err
+
+
+def test_exec_that_fails_is_told_and_the_exit_code_says_so(
+    cep: Cep, rules: Path, log: Path
+) -> None:
+    outcome = cep("run", rules, log, "--exec", "false")
+    assert outcome.code == WRONG_USE
+    assert "`false` ended with exit code 1 for match " in outcome.err
+    assert "1 matches did not reach false" in outcome.err
+    assert len(outcome.records) == 1
+
+
+def test_exec_of_no_program(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--exec", "no-such-program")
+    assert outcome.code == WRONG_USE
+    assert "no program `no-such-program`" in outcome.err
+
+
+def test_exec_timeout(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--exec", "sleep 20", "--exec-timeout", "0.05")
+    assert outcome.code == WRONG_USE
+    assert "took more than 0.05 s" in outcome.err
+
+
+# ---------------------------------------------------------------------- which rules, which events
+
+
+def test_rule_runs_only_the_named_ones(cep: Cep, rules: Path, log: Path) -> None:
+    more = '\nrule any_success { on login where outcome == "success"  alert "in" }\n'
+    rules.write_text(rules.read_text() + more)
+    assert len(cep("run", rules, log).records) == 2
+    [match] = cep("run", rules, log, "--rule", "any_success").records
+    assert match["rule"] == "any_success"
+    both = cep("run", rules, log, "--rule", "any_success", "--rule", "guessed")
+    assert len(both.records) == 2
+
+
+def test_rule_that_does_not_exist(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--rule", "gessed")
+    assert outcome.code == WRONG_USE
+    assert "no rule `gessed`; did you mean `guessed`?" in outcome.err
+
+
+def test_set_gives_a_param_its_value(cep: Cep, tmp_path: Path, log: Path) -> None:
+    (tmp_path / "p.cep").write_text(
+        'param who = "nobody"\nrule one { on e: login where user == who  alert "{e.user}" }\n'
+    )
+    assert cep("run", "p.cep", log).records == []
+    assert len(cep("run", "p.cep", log, "--set", "who=ann").records) == 4
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [("who", "write it as name=value"), ("whom=ann", "whom")],
+)
+def test_set_that_makes_no_sense(
+    cep: Cep, tmp_path: Path, log: Path, setting: str, reason: str
+) -> None:
+    (tmp_path / "p.cep").write_text(
+        'param who = "nobody"\nrule one { on e: login where user == who  alert "hi" }\n'
+    )
+    outcome = cep("run", "p.cep", log, "--set", setting)
+    assert outcome.code == WRONG_USE
+    assert reason in outcome.err
+
+
+def test_type_field(cep: Cep, tmp_path: Path) -> None:
+    (tmp_path / "t.cep").write_text('rule one { on login  alert "hi" }\n')
+    data = '{"time": "2026-01-01T00:00:00Z", "kind": "login"}\n'
+    assert cep("run", "t.cep", stdin=data).records == []
+    assert len(cep("run", "t.cep", "--type-field", "kind", stdin=data).records) == 1
+
+
+def test_format_overrides_what_the_name_says(cep: Cep, tmp_path: Path) -> None:
+    (tmp_path / "t.cep").write_text('rule one { on e: login  alert "{e.user}" }\n')
+    (tmp_path / "log.txt").write_text("time=2026-01-01T00:00:00Z type=login user=bob\n")
+    [match] = cep("run", "t.cep", "log.txt", "--format", "logfmt").records
+    assert match["message"] == "bob"
+
+
+def test_a_format_that_does_not_exist(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--format", "jsonll")
+    assert outcome.code == WRONG_USE
+    assert "did you mean `jsonl`?" in outcome.err
+
+
+# ---------------------------------------------------------------------- time
+
+
+LATE = line(0, "failure") + line(20, "failure") + line(16, "failure") + line(30, "success")
+
+
+def test_late_events_are_counted_and_advice_is_given(cep: Cep, rules: Path) -> None:
+    outcome = cep("run", rules, stdin=LATE)
+    assert outcome.records == []
+    assert "1 event was late by up to 4 s: try --delay 5s" in outcome.err
+    assert " 1 late, " in outcome.err
+
+
+def test_delay_repairs_the_order(cep: Cep, rules: Path) -> None:
+    outcome = cep("run", rules, "--delay", "5s", stdin=LATE)
+    assert len(outcome.records) == 1
+    assert " 0 late, " in outcome.err
+    assert len(cep("run", rules, "--delay", "0", stdin=LATE).records) == 0
+
+
+def test_a_delay_without_a_unit(cep: Cep, rules: Path) -> None:
+    outcome = cep("run", rules, "--delay", "5", stdin=LATE)
+    assert outcome.code == WRONG_USE
+    assert "'5' is no duration; write it like 30s, 5m or 1h30m" in outcome.err
+
+
+def test_sort_repairs_any_order(cep: Cep, rules: Path, tmp_path: Path) -> None:
+    path = tmp_path / "reversed.jsonl"
+    path.write_text("".join(reversed(LOG.splitlines(keepends=True))))
+    assert cep("run", rules, path).records == []
+    assert len(cep("run", rules, path, "--sort").records) == 1
+
+
+def test_late_events_are_written(cep: Cep, rules: Path) -> None:
+    cep("run", rules, "--late", "late.jsonl", stdin=LATE)
+    [late] = [json.loads(text) for text in Path("late.jsonl").read_text().splitlines()]
+    assert late["source"] == "-"
+    assert late["time"] == "2026-01-01T00:00:16Z"
+    assert late["late_by_s"] == 4
+    assert json.loads(late["raw"])["user"] == "ann"
+
+
+def test_at_end_undecided_lists_open_absences(cep: Cep, orders: Path) -> None:
+    outcome = cep("run", "orders.cep", orders)
+    assert [match["key"] for match in outcome.records] == [{"id": 1}]
+    assert "unshipped  id=2  would match at 2026-01-01T05:00:00Z" in outcome.err
+    assert " 1 undecided, " in outcome.err
+
+
+def test_at_end_assume_quiet_reports_them(cep: Cep, orders: Path) -> None:
+    outcome = cep("run", "orders.cep", orders, "--at-end", "assume-quiet")
+    assert [match["key"] for match in outcome.records] == [{"id": 1}, {"id": 2}]
+    assert outcome.records[1]["time"] == "2026-01-01T05:00:00Z"
+    assert " 0 undecided, " in outcome.err
+
+
+def test_at_end_discard_drops_them(cep: Cep, orders: Path) -> None:
+    outcome = cep("run", "orders.cep", orders, "--at-end", "discard")
+    assert len(outcome.records) == 1
+    assert " 0 undecided, " in outcome.err
+
+
+# ---------------------------------------------------------------------- what is said
+
+
+def test_stats_prints_a_table_of_the_rules(cep: Cep, rules: Path, log: Path) -> None:
+    lines = cep("run", rules, log, "--stats").err.splitlines()
+    [head] = [number for number, text in enumerate(lines) if text.startswith("rule ")]
+    assert lines[head].split() == [
+        "rule",
+        "matches",
+        "suppressed",
+        "unknown",
+        "dropped",
+        "unrouted",
+    ]
+    assert lines[head + 1].split()[:2] == ["guessed", "1"]
+
+
+def test_stats_lists_every_open_absence(cep: Cep, orders: Path) -> None:
+    with orders.open("a") as file:
+        for number in range(20):
+            file.write(f'{{"time": "2026-01-01T04:00:00Z", "type": "order", "id": "x{number}"}}\n')
+    few = cep("run", "orders.cep", orders).err
+    assert "id=x19" not in few
+    assert "… and 11 more (--stats lists all)" in few
+    assert "id=x19" in cep("run", "orders.cep", orders, "--stats").err
+
+
+def test_quiet_says_nothing(cep: Cep, rules: Path) -> None:
+    outcome = cep("run", rules, "--quiet", stdin=LATE + LOG.replace("2026", "2027"))
+    assert outcome.err == ""
+    assert len(outcome.records) == 1
+
+
+def test_fail_on_match(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--fail-on-match")
+    assert outcome.code == FAILED
+    assert len(outcome.records) == 1
+    log.write_text("")
+    assert cep("run", rules, log, "--fail-on-match").code == DONE
+
+
+def test_rejects_are_counted_told_and_written(cep: Cep, rules: Path) -> None:
+    data = LOG.encode() + b"not json\n" + b'{"type": "login", "time": "soon"}\n' + b"\xff\xfe{\n"
+    outcome = cep("run", rules, "--rejects", "rejects.jsonl", stdin=data)
+    assert outcome.code == DONE
+    assert len(outcome.records) == 1
+    assert " 3 rejected, " in outcome.err
+    records = [json.loads(text) for text in Path("rejects.jsonl").read_text().splitlines()]
+    assert [record["line"] for record in records] == [5, 6, 7]
+    assert records[0]["raw"] == "not json"
+    assert records[2]["raw_base64"]
+    assert all(record["reason"] for record in records)
+
+
+def test_rejects_without_the_option_are_advised(cep: Cep, rules: Path) -> None:
+    outcome = cep("run", rules, stdin=LOG + "not json\n")
+    assert "1 record was rejected" in outcome.err
+    assert "--rejects FILE" in outcome.err
+
+
+def test_a_field_that_no_event_has(cep: Cep, tmp_path: Path, log: Path) -> None:
+    (tmp_path / "f.cep").write_text('rule typo { on login where usr == "ann"  alert "hi" }\n')
+    outcome = cep("run", "f.cep", log)
+    assert "no event had the field `usr` that rule typo reads (did you mean `user`?)" in outcome.err
+
+
+def test_a_stream_that_got_no_events(cep: Cep, tmp_path: Path, log: Path) -> None:
+    (tmp_path / "s.cep").write_text('rule none { on logn  alert "hi" }\n')
+    outcome = cep("run", "s.cep", log)
+    assert "stream logn got no events: type field is `type`; values seen: login" in outcome.err
+
+
+def test_an_empty_input(cep: Cep, rules: Path) -> None:
+    outcome = cep("run", rules, stdin="")
+    assert outcome.code == DONE
+    assert "the input is empty" in outcome.err
+
+
+# ---------------------------------------------------------------------- wrong use
+
+
+def test_no_rules(cep: Cep, log: Path) -> None:
+    outcome = cep("run", log)
+    assert outcome.code == WRONG_USE
+    assert "no rules among: " in outcome.err
+
+
+def test_rules_with_errors_are_shown(cep: Cep, tmp_path: Path, log: Path) -> None:
+    (tmp_path / "bad.cep").write_text('rule a { on login where x = 1  alert "hi" }\n')
+    outcome = cep("run", "bad.cep", log)
+    assert outcome.code == WRONG_USE
+    assert "bad.cep:1:" in outcome.err
+    assert "error: the rules have 1 error" in outcome.err
+
+
+def test_an_input_that_is_missing(cep: Cep, rules: Path) -> None:
+    outcome = cep("run", rules, "missing.jsonl")
+    assert outcome.code == WRONG_USE
+    assert "missing.jsonl" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_demo_finds_something_for_each_rule(cep: Cep) -> None:
+    outcome = cep("demo")
+    assert outcome.code == DONE
+    assert len(outcome.records) >= 4
+    assert "$ cep run pack:security " in outcome.err
+    assert "cep new first.cep" in outcome.err
+
+
+def test_demo_quiet(cep: Cep) -> None:
+    outcome = cep("demo", "--quiet")
+    assert outcome.err == ""
+    assert outcome.records == cep("demo").records
