@@ -28,11 +28,19 @@ from pathlib import Path
 
 import pytest
 
+from dsl.formatter import format_file
+from dsl.parser import parse
+from dsl.source import Source
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^(?:<!-- (?P<note>[^\n]*) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
 )
+
+
+class NotSo(Exception):
+    """Something is not as the page says; what, is the message."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +68,12 @@ class Session:
     printed: str | None = None
 
     def follow(self, block: Block) -> None:
-        """Do what the block shows. Raises AssertionError if it is not as shown."""
+        """Do what the block shows. Raises NotSo if it turns out otherwise."""
         kind, _, name = block.note.partition(": ")
         if kind == "file":
             self.write(name, block)
         elif kind == "output":
-            assert self.printed is not None, "there is nothing that could have printed this"
-            check_printed(block.text, self.printed)
+            check_printed(block.text, self.printed or "")
         elif kind == "tree":
             check_tree(block.text)
         elif kind != "not run":
@@ -99,7 +106,8 @@ class Session:
 
     def check_rules(self, name: str) -> None:
         said = self.shell(f"cep check {name} && echo fine")
-        assert said.endswith("fine\n"), said
+        if not said.endswith("fine\n"):
+            raise NotSo(said)
 
     def shell(self, command: str) -> str:
         """What a command prints, its errors included; `cep` and `python` are those under test."""
@@ -140,7 +148,8 @@ def check_printed(shown: str, printed: str) -> None:
         if shown.strip()
     )
     printed = printed.strip("\n") + "\n" if printed.strip() else ""
-    assert re.fullmatch(pattern, printed), f"shown:\n{shown}\nprinted:\n{printed}"
+    if not re.fullmatch(pattern, printed):
+        raise NotSo(f"shown:\n{shown}\nprinted:\n{printed}")
 
 
 def line_pattern(line: str) -> str:
@@ -149,9 +158,8 @@ def line_pattern(line: str) -> str:
 
 def check_tree(text: str) -> None:
     for line in text.splitlines():
-        if line.strip():
-            path = line.split()[0]
-            assert (ROOT / path).exists(), f"no {path} in the project"
+        if line.strip() and not (ROOT / line.split()[0]).exists():
+            raise NotSo(f"no {line.split()[0]} in the project")
 
 
 @pytest.fixture
@@ -170,7 +178,7 @@ def test_every_block_does_what_the_page_says(page: Path, session: Session) -> No
     for block in blocks(page):
         try:
             session.follow(block)
-        except AssertionError as error:
+        except NotSo as error:
             pytest.fail(f"{page.relative_to(ROOT)}:{block.line}\n{error}", pytrace=False)
 
 
@@ -187,11 +195,19 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_rules_are_in_canonical_form(page: Path) -> None:
+    for block in blocks(page):
+        if block.language == "cep":
+            source = Source(f"{page.relative_to(ROOT)}:{block.line}", block.text)
+            assert format_file(parse(source)[0], source) == block.text
+
+
 def test_a_wrong_output_is_noticed() -> None:
     check_printed("a\n…\nz…\n", "a\nb\nc\nzz top\n")
-    with pytest.raises(AssertionError):
+    with pytest.raises(NotSo):
         check_printed("a\n", "b\n")
-    with pytest.raises(AssertionError):
+    with pytest.raises(NotSo):
         check_printed("a\n", "a\nb\n")
-    with pytest.raises(AssertionError):
+    with pytest.raises(NotSo):
         check_printed("", "something\n")
