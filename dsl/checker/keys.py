@@ -19,21 +19,24 @@ from dsl.source import Span
 from dsl.types import Type
 
 
-def part_name(part: ast.KeyPart) -> str:
-    """What a part of a key is called: its alias or the path of its field ("" for neither)."""
-    if part.alias is not None:
-        return part.alias.name
+def part_path(part: ast.KeyPart) -> tuple[str, ...]:
+    """The path of the field that a part of a key is; () when it is something else."""
     base, links = flatten(part.value)
     if not isinstance(base, ast.Name):
-        return ""
+        return ()
     names = [base.ident.name]
     for link in links:
         if not isinstance(link, ast.Ident):
-            return ""
+            return ()
         names.append(link.name)
     if names[0] == "this" and not base.ident.quoted and len(names) > 1:
         names = names[1:]
-    return ".".join(names)
+    return tuple(names)
+
+
+def part_names(by: ast.By) -> list[str]:
+    """What the parts are called in records: by alias or path; "" for what has neither."""
+    return [p.alias.name if p.alias else ".".join(part_path(p)) for p in by.parts]
 
 
 class Keys:
@@ -61,11 +64,15 @@ class Keys:
         """The parts as expressions see them."""
         return KeyNames(self.parts)
 
+    @property
+    def _model_parts(self) -> tuple[ast.KeyPart, ...]:
+        return self.model.parts if self.model else ()
+
     def _check_names(self) -> list[str]:
         names: dict[str, Span] = {}
         out: list[str] = []
-        for part in self.model.parts if self.model else ():
-            name = part_name(part)
+        written = part_names(self.model) if self.model else []
+        for part, name in zip(self._model_parts, written, strict=True):
             if not name:
                 self.world.found.error(
                     "E059",

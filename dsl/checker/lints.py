@@ -170,7 +170,12 @@ def _subsumed(world: World, rules: list[tuple[frozenset[Value], Rule]]) -> None:
     """`on` rules whose every match another rule of the same severity reports too."""
     for parts, rule in rules[:200]:
         for other_parts, other in rules[:200]:
-            if other_parts < parts and rule.severity == other.severity and rule.reports:
+            if (
+                other_parts
+                and other_parts < parts
+                and rule.severity == other.severity
+                and rule.reports
+            ):
                 if other.reports:
                     _warn_of_equal(world, other, rule, "finds nothing that is not found by")
                 break

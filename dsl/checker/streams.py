@@ -7,14 +7,14 @@ of a schema, and those that rules make themselves by `select` or `emit`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
 from dsl import ast
 from dsl.checked import SchemaField, Stream, StreamDedup, TimeFormat, Value
 from dsl.checker.expressions import Resolver
-from dsl.checker.keys import part_name
+from dsl.checker.keys import part_names
 from dsl.checker.scope import Scope
 from dsl.checker.world import KnownFields, World
 from dsl.diagnostics import Label, did_you_mean
@@ -377,12 +377,18 @@ def emits_of(rule: ast.Rule) -> list[ast.Emit]:
 
 
 def _emitted_paths(emitters: list[tuple[ast.Rule, ast.Emit]]) -> list[tuple[str, ...]]:
+    """The fields that the events of an emitted stream may have: keys and what rules give."""
     paths: dict[tuple[str, ...], None] = {}
     for rule, emit in emitters:
-        for clause in rule.clauses:
-            if isinstance(clause, ast.By):
-                for part in clause.parts:
-                    paths[tuple(part_name(part).split("."))] = None
+        by = next((node for node in _key_first(rule) if isinstance(node, ast.By)), None)
+        for name in part_names(by) if by else ():
+            paths[tuple(name.split("."))] = None
         for assign in emit.assigns:
             paths[(assign.name.name,)] = None
     return list(paths)
+
+
+def _key_first(rule: ast.Rule) -> Iterator[ast.Node]:
+    """The nodes of a rule, its own `by` before those of steps."""
+    yield from (clause for clause in rule.clauses if isinstance(clause, ast.By))
+    yield from rule.walk()
