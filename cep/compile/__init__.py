@@ -1,0 +1,1 @@
+"""From plans to Python: expressions, and the module that runs a rule."""

@@ -1,0 +1,1 @@
+"""What generated code calls: functions, careful conditions, aggregates, windows, texts."""

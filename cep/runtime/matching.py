@@ -1,0 +1,172 @@
+"""Tests of texts against patterns: `like`, `ilike`, `matches` and `capture`.
+
+In comes a pattern, out comes a function of one value that is as cheap as the pattern allows; it
+raises `Misfit` for a value that is no text. No pattern can make a test slow: wildcards are looked
+for piece by piece, regular expressions are RE2's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from cep.runtime.functions import Misfit, text
+
+
+def wildcard(pattern: str, ignore_case: bool = False) -> Callable[[Any], bool]:
+    """A test for `like`: `*` stands for any characters, `?` for one; the whole text must fit.
+
+    With `ignore_case` both sides are compared in lower case. A text is tested in time linear in its
+    length (times the number of `?`-pieces in the worst case), whatever the pattern.
+
+    >>> test = wildcard("*.ex?")
+    >>> test("a.exe"), test("a.exe.txt")
+    (True, False)
+    """
+    if ignore_case:
+        matches = _wildcard(pattern.lower())
+        return lambda value: matches(text(value).lower())
+    matches = _wildcard(pattern)
+    return lambda value: matches(text(value))
+
+
+@lru_cache(maxsize=1024)
+def _wildcard(pattern: str) -> Callable[[str], bool]:
+    first, *rest = pattern.split("*")
+    if not rest:
+        return lambda value: len(value) == len(pattern) and _fits(value, pattern, 0)
+    *middle, last = rest
+    middle = [piece for piece in middle if piece]
+    shortest = len(first) + len(last) + sum(map(len, middle))
+
+    def test(value: str) -> bool:
+        if len(value) < shortest or not _fits(value, first, 0):
+            return False
+        end = len(value) - len(last)
+        if not _fits(value, last, end):
+            return False
+        at = len(first)
+        for piece in middle:
+            at = _find(value, piece, at, end)
+            if at < 0:
+                return False
+            at += len(piece)
+        return at <= end
+
+    return test
+
+
+def _fits(value: str, piece: str, at: int) -> bool:
+    """Whether the piece, in which `?` is any character, stands at this place."""
+    if "?" not in piece:
+        return value.startswith(piece, at)
+    stretch = value[at : at + len(piece)]
+    return len(stretch) == len(piece) and all(
+        a == b or b == "?" for a, b in zip(stretch, piece, strict=True)
+    )
+
+
+def _find(value: str, piece: str, start: int, end: int) -> int:
+    """The first place from `start` where the piece stands and ends by `end`; -1 for none."""
+    if "?" not in piece:
+        return value.find(piece, start, end)
+    for at in range(start, end - len(piece) + 1):
+        if _fits(value, piece, at):
+            return at
+    return -1
+
+
+def like(value: Any, pattern: Any, ignore_case: bool = False) -> bool:
+    """`value like pattern` where the pattern (or a list of them) comes with the event."""
+    patterns = pattern if pattern.__class__ in (list, tuple) else (pattern,)
+    text(value)
+    return any(wildcard(text(p), ignore_case)(value) for p in patterns if p is not None)
+
+
+def ilike(value: Any, pattern: Any) -> bool:
+    """`value ilike pattern` where the pattern comes with the event."""
+    return like(value, pattern, ignore_case=True)
+
+
+# ---------------------------------------------------------------------------- regular expressions
+
+_ANYWHERE = re2._Anchor.UNANCHORED
+
+
+def regex(compiled: Any, required: str | None = None) -> Callable[[Any], bool]:
+    """A test whether an RE2 object (`re2.compile`) matches somewhere in a text.
+
+    `required` is a text that stands in everything it matches, where one is known: it is looked
+    for first. The object behind the wrapper is asked directly, which is six times as fast.
+
+    >>> regex(re2.compile("fail(ed|ure)"), "fail")("a failure")
+    True
+    """
+    match = compiled._regexp.Match
+
+    def test(value: Any) -> bool:
+        if value.__class__ is not str:
+            raise Misfit("not a text")
+        if required is not None and required not in value:
+            return False
+        encoded = value.encode()
+        return bool(match(_ANYWHERE, encoded, 0, len(encoded))[0][0] >= 0)
+
+    return test
+
+
+def capture(
+    compiled: Any, group: int | str | None = None, required: str | None = None
+) -> Callable[[Any], str | None]:
+    """A function that gives what a group holds at the first match in a text, null without match.
+
+    Without a group it is the first one, or the whole match when there are none. Raises `KeyError`
+    for a group that the expression does not have.
+
+    >>> capture(re2.compile(r"user=(\\w+)"))("ip=1 user=bob")
+    'bob'
+    """
+    index = _group_index(compiled, group)
+    match = compiled._regexp.Match
+
+    def take(value: Any) -> str | None:
+        if value.__class__ is not str:
+            raise Misfit("not a text")
+        if required is not None and required not in value:
+            return None
+        encoded = value.encode()
+        start, end = match(_ANYWHERE, encoded, 0, len(encoded))[index]
+        return encoded[start:end].decode() if start >= 0 else None
+
+    return take
+
+
+def capture_group(compiled: Any, value: Any, group: Any) -> str | None:
+    """`capture` with a group that comes with the event."""
+    return capture(compiled, group)(value)
+
+
+def _group_index(compiled: Any, group: int | str | None) -> int:
+    if group is None:
+        return 1 if compiled.groups else 0
+    if isinstance(group, str):
+        return int(compiled.groupindex[group])
+    if not 0 <= group <= compiled.groups:
+        raise KeyError(group)
+    return group
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
+def matches(value: Any, pattern: Any) -> bool:
+    """`value matches pattern` where the pattern (or a list of them) is a text from the event."""
+    patterns = pattern if pattern.__class__ in (list, tuple) else (pattern,)
+    return any(regex(_compiled(text(p)))(text(value)) for p in patterns if p is not None)
