@@ -10,7 +10,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
 
 TIMEOUT = 30.0
 """Seconds that the command has for one match, unless told otherwise."""
+
+
+STANDARD_ERROR = 2
+"""The descriptor that the command's output goes to."""
 
 
 class CommandSink:
@@ -42,7 +45,7 @@ class CommandSink:
             done = subprocess.run(
                 self._argv,
                 input=match.to_json() + b"\n",
-                stdout=sys.stderr.fileno(),
+                stdout=STANDARD_ERROR,
                 timeout=self._timeout,
                 check=False,
             )

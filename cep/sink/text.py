@@ -69,11 +69,12 @@ def match_line(match: Match, rule_width: int = 0, *, color: bool = False) -> str
 
 
 def _said(match: Match) -> str:
-    """The message, else the title, else what is known of the match: key and fields."""
-    if match.message or match.title:
-        return match.message or match.title or ""
+    """The text of the alert; without one what is known of the match: title, key and fields."""
+    if match.message and match.message not in (match.rule, match.title):
+        return match.message
     known = {**match.key, **match.fields}
-    return " ".join(f"{name}={_value(value)}" for name, value in known.items())
+    values = [f"{name}={_value(value)}" for name, value in known.items()]
+    return " ".join([*([match.title] if match.title else []), *values])
 
 
 def _value(value: object) -> str:

@@ -12,15 +12,6 @@ from cep.sink.base import SinkError, UndeliveredError
 from cep.sink.command import CommandSink, split_command
 
 
-@pytest.fixture
-def stderr_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Standard error as a file, since a captured one has no descriptor to give to a command."""
-    path = tmp_path / "stderr"
-    monkeypatch.setattr("sys.stderr", path.open("w"))
-    return path
-
-
-@pytest.mark.usefixtures("stderr_file")
 def test_the_command_gets_the_match_as_json(tmp_path: Path) -> None:
     path = tmp_path / "got"
     sink = CommandSink(f"sh -c 'cat >> {path}'")
@@ -31,26 +22,23 @@ def test_the_command_gets_the_match_as_json(tmp_path: Path) -> None:
 
 
 def test_what_the_command_prints_goes_to_standard_error(
-    stderr_file: Path, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     CommandSink("echo hello").write([a_match()])
-    assert stderr_file.read_text() == "hello\n"
-    assert capfd.readouterr().out == ""
+    assert capfd.readouterr() == ("", "hello\n")
 
 
-@pytest.mark.usefixtures("stderr_file")
 def test_nothing_of_a_match_is_ever_a_command(tmp_path: Path) -> None:
     path = tmp_path / "made"
     CommandSink("cat").write([a_match(message=f"$(touch {path}); `touch {path}` | touch {path}")])
     assert not path.exists()
 
 
-def test_no_shell_is_between(stderr_file: Path) -> None:
+def test_no_shell_is_between(capfd: pytest.CaptureFixture[str]) -> None:
     CommandSink("echo $HOME ; id").write([a_match()])
-    assert stderr_file.read_text() == "$HOME ; id\n"
+    assert capfd.readouterr().err == "$HOME ; id\n"
 
 
-@pytest.mark.usefixtures("stderr_file")
 def test_a_failing_command_is_told_and_the_others_still_run(tmp_path: Path) -> None:
     path = tmp_path / "got"
     sink = CommandSink(f"sh -c 'cat >> {path}; exit 3'")
@@ -60,20 +48,17 @@ def test_a_failing_command_is_told_and_the_others_still_run(tmp_path: Path) -> N
     assert path.read_text().count("\n") == 2
 
 
-@pytest.mark.usefixtures("stderr_file")
 def test_a_command_that_takes_too_long_is_ended() -> None:
     sink = CommandSink("sleep 30", timeout=0.05)
     with pytest.raises(UndeliveredError, match=r"took more than 0\.05 s"):
         sink.write([a_match()])
 
 
-@pytest.mark.usefixtures("stderr_file")
 def test_a_command_that_is_killed_is_told() -> None:
     with pytest.raises(UndeliveredError, match="was ended by signal 9"):
         CommandSink("sh -c 'kill -9 $$'").write([a_match()])
 
 
-@pytest.mark.usefixtures("stderr_file")
 def test_a_command_that_does_not_read_is_fine() -> None:
     CommandSink("true").write([a_match(message="x" * 200_000)])
 

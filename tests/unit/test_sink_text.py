@@ -25,13 +25,14 @@ def test_rules_of_different_length_are_aligned(tmp_path: Path) -> None:
     assert first.index("one") == second.index("two")
 
 
-def test_without_a_message_the_title_is_shown() -> None:
-    assert match_line(a_match(message=None)).endswith("Password guessing that worked")
+def test_without_a_text_title_key_and_fields_are_shown() -> None:
+    line = match_line(a_match(message="Password guessing that worked"))
+    assert line.endswith("  Password guessing that worked user=bob ips=2")
 
 
-def test_without_message_and_title_key_and_fields_are_shown() -> None:
-    line = match_line(a_match(message=None, title=None))
-    assert line.endswith("user=bob ips=2")
+def test_without_text_and_title_key_and_fields_are_shown() -> None:
+    line = match_line(a_match(message="brute_force", title=None))
+    assert line.endswith("  brute_force  user=bob ips=2")
 
 
 def test_a_timeout_and_suppressed_matches_are_remarked() -> None:
