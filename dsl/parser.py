@@ -221,7 +221,7 @@ class _Reader:
 
     def take(self, token: Token) -> None:
         self.state.feed_token(token)
-        self.before = [*self.before[-3:], token]
+        self.before = [*self.before[-4:], token]
         self.at = token.end_pos or 0
         if token.value in ("{", "(", "["):
             self.opened.append(token)

@@ -252,13 +252,18 @@ def _misspelt(failure: Failure) -> Diagnostic | None:
         close = did_you_mean(found, keywords)
         if close is not None:
             return _unknown_word(failure, found, close)
-    for word in reversed(failure.before[-3:]):
+    for previous, word in reversed(list(zip(failure.before, failure.before[1:], strict=False))):
         if word.type != "NAME":
             break
         close = did_you_mean(word, _EVERYWHERE)
-        if close is not None and word not in _EVERYWHERE:
+        follows = previous.type in _COMPLETE or previous in (")", "]", "}")
+        if follows and close is not None and word not in _EVERYWHERE:
             return _unknown_word(failure, word, close)
     return None
+
+
+_COMPLETE = {"NAME", "QUOTED", "STRING", "INTEGER", "REAL", "DURATION", "REGEX", "PLUS", "STAR"}
+"""After one of these a name begins something new; after others it is part of an expression."""
 
 
 _EVERYWHERE = {
