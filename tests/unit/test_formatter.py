@@ -197,3 +197,8 @@ def test_objects_of_tests_are_opened():
 def test_until_is_written_last():
     text = "rule a { sequence { a: A+ until B where x where y } }"
     assert formatted(text) == "rule a { sequence { a: A+ where y until B where x } }\n"
+
+
+def test_expressions_as_deep_as_allowed():
+    text = f"rule a {{ on x where {'f(' * 98}x{')' * 98} == 1 }}"
+    assert formatted(text).count("f(") == 98
