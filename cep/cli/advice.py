@@ -2,49 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from cep.cli.speech import counted
+from cep.explain.duration import duration
 
 if TYPE_CHECKING:
     from cep.cli.session import RunOptions
     from cep.engine import Engine
-    from cep.ruleset import Ruleset
 
 _NICE = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
-"""Seconds that people give as a delay."""
+"""Seconds that people give as a delay. What is later is better repaired by sorting."""
 
-DAY = 86_400
-LONGEST_DELAY = 43_200
-"""Seconds; a larger disorder is better repaired by sorting."""
+SECOND = 1_000_000
+LISTED = 8
+"""Values of a field that are listed at most."""
 
 
-def advice(engine: Engine, ruleset: Ruleset, options: RunOptions) -> Iterator[str]:
+def nice_delay(micros: int) -> str | None:
+    """The least round delay that is not smaller, or None where a delay is no help.
+
+    >>> nice_delay(4_200_000), nice_delay(61_000_000), nice_delay(10**12)
+    ('5s', '1m30s', None)
+    """
+    for seconds in _NICE:
+        if seconds * SECOND >= micros:
+            return duration(seconds * SECOND)
+    return None
+
+
+def late_advice(late: int, longest: int, options: RunOptions) -> str:
+    """What to do about events that came after the clock had passed them."""
+    text = f"{counted(late, 'event')} {_were(late)} late by up to {_rounded(longest)}"
+    delay = nice_delay(longest)
+    if options.follow or delay is not None:
+        return f"{text}: try --delay {delay or duration(longest)}"
+    return f"{text}: try --sort"
+
+
+def _were(number: int) -> str:
+    return "was" if number == 1 else "were"
+
+
+def _rounded(micros: int) -> str:
+    """A length of time in one unit: `4.2 s`, `3.5 h`."""
+    for unit, size in (("d", 86400 * SECOND), ("h", 3600 * SECOND), ("min", 60 * SECOND)):
+        if micros >= 2 * size:
+            return f"{micros / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{micros / SECOND:.3g} s"
+
+
+def reject_advice(rejected: int, options: RunOptions) -> str:
+    """Where to find what could not be read."""
+    text = f"{counted(rejected, 'record')} {_were(rejected)} rejected"
+    if options.rejects is not None:
+        return f"{text}: see {options.rejects} for the reasons"
+    return f"{text}: --rejects FILE writes them there with the reasons"
+
+
+def field_advice(field: str, rules: Iterable[str], seen: Iterable[str]) -> str:
+    """A field that rules read and no event had."""
+    names = list(rules)
+    reads = f"rule {names[0]} reads" if len(names) == 1 else f"rules {', '.join(names)} read"
+    close = difflib.get_close_matches(field, list(seen), n=1)
+    hint = f" (did you mean `{close[0]}`?)" if close else ""
+    return f"no event had the field `{field}` that {reads}{hint}"
+
+
+def stream_advice(stream: str, type_field: str, seen: Iterable[object]) -> str:
+    """A stream that is told by its type and got no event."""
+    values = [str(value) for value in seen]
+    shown = ", ".join(values[:LISTED]) + (", …" if len(values) > LISTED else "")
+    found = f"values seen: {shown}" if values else "no event has that field (see --type-field)"
+    return f"stream {stream} got no events: type field is `{type_field}`; {found}"
+
+
+def advice(engine: Engine, options: RunOptions) -> Iterator[str]:
     """One line for each thing that the user may want to change, the most certain first."""
     stats = engine.stats
     if stats.events == 0 and stats.rejected == 0:
         yield "the input is empty"
     if stats.late:
-        yield _late(stats.late, stats.late_max_us, options)
+        yield late_advice(stats.late, stats.late_max_us, options)
     if stats.rejected:
-        yield _rejected(stats.rejected, options)
-
-
-def nice_delay(micros: int) -> str:
-    """The least round delay that is not smaller.
-
-    >>> nice_delay(4_200_000), nice_delay(61_000_000)
-    ('5s', '90s')
-    """
-    seconds = -(-micros // 1_000_000)
-    for nice in _NICE:
-        if nice >= seconds:
-            return _written(nice)
-    return f"{-(-seconds // DAY)}d"
-
-
-def _written(seconds: int) -> str:
-    if seconds % 3600 == 0:
-        return f"{seconds // 3600}h"
-    if seconds % 60 == 0 and seconds >= 120:
-        return f"{seconds // 60}m"
-    return f"{seconds}s"
+        yield reject_advice(stats.rejected, options)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cep.cli.exits import DONE, FAILED
+from cep.cli.parameters import RULES
 from cep.cli.reading import parse_settings, read_text, show_diagnostics
 from cep.cli.rule_files import rule_files
 from cep.cli.speech import Problem, colored, counted, paint, say
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("rules", nargs=-1)
+@click.argument("rules", nargs=-1, type=RULES)
 @click.option("--explain", "code", metavar="CODE", help="Explain an error or warning code.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param.")
 @click.option("--quiet", "-q", is_flag=True, help="Only problems: no bounds, no summary.")

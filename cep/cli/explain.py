@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cep.cli.parameters import RULES
 from cep.cli.reading import load_rules, parse_settings
 from cep.cli.rule_files import is_rules, rule_files
 from cep.cli.speech import Problem, say
@@ -20,7 +21,7 @@ STAGES = ("ast", "plan", "code")
 
 
 @click.command("explain")
-@click.argument("arguments", nargs=-1, required=True, metavar="[RULE]... FILE...")
+@click.argument("arguments", nargs=-1, required=True, type=RULES, metavar="[RULE]... FILE...")
 @click.option(
     "--stage",
     type=click.Choice(STAGES),

@@ -11,13 +11,14 @@ from pathlib import Path
 import click
 
 from cep.cli.exits import DONE, FAILED, WRONG_USE
+from cep.cli.parameters import RULES
 from cep.cli.reading import read_trees, show_diagnostics
 from cep.cli.rule_files import rule_files
 from cep.cli.speech import colored, complain, counted, paint, say
 
 
 @click.command("fmt")
-@click.argument("rules", nargs=-1, required=True)
+@click.argument("rules", nargs=-1, required=True, type=RULES)
 @click.option("--check", is_flag=True, help="Change nothing; exit code 1 if a file would change.")
 @click.option("--diff", is_flag=True, help="Change nothing; show what would change.")
 def command(rules: tuple[str, ...], check: bool, diff: bool) -> int:

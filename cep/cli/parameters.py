@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class DurationType(click.ParamType):
@@ -23,7 +24,27 @@ class DurationType(click.ParamType):
             return tree.value.micros
         if str(value) == "0":
             return 0
-        self.fail(f"{value!r} is no duration; write it like 30s, 5m or 1h30m", param, ctx)
+        raise click.BadParameter(
+            f"{value!r} is no duration; write it like 30s, 5m or 1h30m", ctx=ctx, param=param
+        )
+
+
+class RulesType(click.ParamType):
+    """A file, a folder or `pack:NAME`: any text; the type is there for completion in a shell."""
+
+    name = "text"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from cep.cli.rule_files import PACK, pack_names
+
+        packs = [PACK + name for name in pack_names()]
+        fitting = [
+            CompletionItem(pack) for pack in packs if incomplete and pack.startswith(incomplete)
+        ]
+        return fitting or [CompletionItem(incomplete, type="file")]
 
 
 DURATION = DurationType()
+RULES = RulesType()

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cep.cli.parameters import DURATION
+from cep.cli.parameters import DURATION, RULES
 from cep.cli.rule_files import split_arguments
 from cep.cli.session import RunOptions, execute
 
@@ -14,7 +14,7 @@ AT_END = ("undecided", "assume-quiet", "discard")
 
 
 @click.command("run")
-@click.argument("arguments", nargs=-1, required=True, metavar="RULES... [INPUT]...")
+@click.argument("arguments", nargs=-1, required=True, type=RULES, metavar="RULES... [INPUT]...")
 @click.option(
     "--output",
     "-o",
@@ -59,7 +59,9 @@ AT_END = ("undecided", "assume-quiet", "discard")
 @click.option("--follow", is_flag=True, help="Wait at the end of files for more, until Ctrl-C.")
 @click.option("--late", metavar="FILE", help="Write late events there, as JSON lines.")
 @click.option(
-    "--rejects", metavar="FILE", help="Write what is no event there, with the reason, as JSON lines."
+    "--rejects",
+    metavar="FILE",
+    help="Write what is no event there, with the reason, as JSON lines.",
 )
 @click.option(
     "--at-end",

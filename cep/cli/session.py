@@ -73,7 +73,6 @@ class Session:
         from cep.engine import Engine
 
         self._options = options
-        self._ruleset = ruleset
         self._engine = Engine(ruleset, type_field=options.type_field, delay=options.delay)
         self._paths, self._sources = open_sources(options, stop)
         read = [*options.rules, *self._paths]
@@ -151,7 +150,7 @@ class Session:
         undecided = self._engine.undecided
         for line in undecided_lines(undecided, everything=self._options.stats):
             say(line)
-        for line in advice(self._engine, self._ruleset, self._options):
+        for line in advice(self._engine, self._options):
             warn(printable(line))
         if self._options.stats:
             for line in rule_table(stats):

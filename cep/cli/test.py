@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import click
 
 from cep.cli.exits import DONE, FAILED
+from cep.cli.parameters import RULES
 from cep.cli.reading import load_rules, parse_settings
 from cep.cli.rule_files import rule_files
 from cep.cli.selection import parse_selection
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command("test")
-@click.argument("rules", nargs=-1, required=True)
+@click.argument("rules", nargs=-1, required=True, type=RULES)
 @click.option(
     "-k",
     "selection",

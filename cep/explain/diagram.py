@@ -7,12 +7,18 @@ import subprocess
 from dataclasses import dataclass, field
 
 from cep.explain.duration import duration
-from cep.explain.words import as_written, times, window_text
+from cep.explain.words import as_written, repetitions, times, window_text
 from dsl import checked
 
 
 class NoGraphviz(Exception):
     """The program `dot` is not installed, or failed."""
+
+
+START = "n0"
+"""The box that every diagram begins with."""
+
+_MODES = {"next": "immediately", "any": "any later"}
 
 
 @dataclass
@@ -88,10 +94,10 @@ def _step(graph: Graph, step: checked.Step, before: list[str], waiting: str) -> 
     if step.until is not None:
         lines.append(f"until {step.until.stream}{_condition(step.until.where)}")
     box = graph.node(lines)
-    modes = {"next": "immediately", "any": "any later"}
-    graph.edge(before, box, _joined(waiting, modes.get(step.mode, ""), *_times(step)))
+    how = _MODES.get(step.mode, "") if before != [START] else ""
+    graph.edge(before, box, _joined(waiting, how, *_times(step)))
     if step.quantifier.is_loop:
-        graph.edge([box], box, times(step.quantifier))
+        graph.edge([box], box, repetitions(step))
     return [box] if step.quantifier.minimum else [box, *before]
 
 

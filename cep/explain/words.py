@@ -94,7 +94,7 @@ def step_text(step: checked.Step) -> str:
     """`fail: login {5,} where outcome == "failure"` with its times and its `until`."""
     parts = [f"{step.name}:", step.stream]
     if step.quantifier != checked.Quantifier():
-        parts.append(f"({times(step.quantifier)})")
+        parts.append(f"({repetitions(step)})")
     if step.where is not None:
         parts.append(f"where {as_written(step.where)}")
     if step.after is not None:
@@ -104,6 +104,12 @@ def step_text(step: checked.Step) -> str:
     if step.until is not None:
         parts.append(f"until {_guard(step.until)}")
     return " ".join(part for part in parts if part)
+
+
+def repetitions(step: checked.Step) -> str:
+    """How many events a step takes, and whether others may come between them."""
+    row = ", in a row" if step.mode == "next" and step.quantifier.is_loop else ""
+    return times(step.quantifier) + row
 
 
 def times(quantifier: checked.Quantifier) -> str:

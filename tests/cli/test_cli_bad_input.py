@@ -140,7 +140,9 @@ def test_a_truncated_gzip_file(cep: Cep, rules: Path, tmp_path: Path) -> None:
     assert outcome.code == DONE
     assert len(outcome.records) == 1
     assert number_of("rejected", outcome) >= 1
-    reasons = [json.loads(text)["reason"] for text in Path("rejects.jsonl").read_text().splitlines()]
+    reasons = [
+        json.loads(text)["reason"] for text in Path("rejects.jsonl").read_text().splitlines()
+    ]
     assert any("gzip" in reason or "compressed" in reason for reason in reasons)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -146,6 +147,33 @@ def test_completion_prints_a_script(cep: Cep, shell: str) -> None:
 
 def test_completion_of_an_unknown_shell(cep: Cep) -> None:
     assert cep("completion", "tcsh").code == WRONG_USE
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("cep ch", "plain,check"),
+        ("cep run pack:s", "plain,pack:security"),
+        ("cep check --exp", "plain,--explain"),
+        ("cep check mine", "file,mine"),
+        ("cep completion z", "plain,zsh"),
+    ],
+)
+def test_the_shell_is_told_what_fits(words: str, expected: str) -> None:
+    position = str(len(words.split()) - 1)
+    done = subprocess.run(
+        [sys.executable, "-c", "from cep.cli.main import main; main()"],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "_CEP_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": position,
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert expected in done.stdout.splitlines()
 
 
 def test_functions_lists_all_under_headings(cep: Cep) -> None:

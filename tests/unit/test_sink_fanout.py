@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from cep.match import Match
 from sink_samples import a_match
 
+from cep.match import Match
 from cep.sink.base import ClosedPipe, SinkError, UndeliveredError
 from cep.sink.fanout import LOUD, Fanout
 
