@@ -111,7 +111,7 @@ def optional(keyword: str, node: ast.Node | None) -> str | None:
 def block(texts: Iterable[str], between: str = GAP) -> str:
     """Texts between braces."""
     inside = between.join(texts)
-    return f"{{ {inside} }}" if inside else "{ }"
+    return f"{{ {inside} }}" if inside else "{}"
 
 
 # ------------------------------------------------------------------------------ expressions
@@ -479,10 +479,10 @@ def _(node: ast.Repeat) -> str:
 @to_text.register
 def _(node: ast.OneOf) -> str:
     if has_branch_braces(node):
-        branches = [block(map(to_text, branch)) for branch in node.branches]
+        inside = block((block(map(to_text, branch)) for branch in node.branches), " ")
     else:
-        branches = [to_text(branch[0]) for branch in node.branches]
-    return f"{pattern_head(node)} {block(branches)}"
+        inside = block(to_text(branch[0]) for branch in node.branches)
+    return f"{pattern_head(node)} {inside}"
 
 
 def has_branch_braces(node: ast.OneOf) -> bool:
