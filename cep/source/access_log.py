@@ -20,6 +20,12 @@ _LINE = re.compile(
     rf"(\S+) (\S+) (.{{1,300}}?) \[([^\]]{{1,60}})\] {_QUOTED} (\S+) (\S+)"
     rf"(?: {_QUOTED} {_QUOTED})?(?: (.*))?",
 )
+_USUAL = re.compile(
+    r"(\S+) (\S+) (\S+) \[([^\]]{1,60})\] "
+    r'"(([A-Z]{1,20}) ([^\s"\\?]+)(?:\?([^\s"\\]*))?(?: (HTTP/[^\s"\\]+))?)" '
+    r'([1-9]\d\d) (0|[1-9]\d{0,17}|-)(?: "([^"\\]*)" "([^"\\]*)")?',
+    re.ASCII,
+)
 _REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: (HTTP/\S+))?")
 _ESCAPE = re.compile(r'\\(["\\])')
 _NAMES = (
@@ -34,6 +40,7 @@ _NAMES = (
     "user_agent",
     "extra",
 )
+_OPTIONAL = ("ident", "user", "query", "protocol", "referer", "user_agent")
 
 
 def looks_like_access_log(line: str) -> bool:
@@ -44,6 +51,8 @@ def looks_like_access_log(line: str) -> bool:
 
 def read_access_line(line: str) -> Record:
     """The fields of a line; `BadRecord` where it is none of an access log."""
+    if (usual := _USUAL.fullmatch(line)) and (stamp := web(usual[4])):
+        return _usual(usual, stamp[0])
     match = _LINE.fullmatch(line)
     if match is None:
         raise BadRecord("no line of an access log")
@@ -63,6 +72,21 @@ def read_access_line(line: str) -> Record:
         if "\\" in (text := str(record.get(name, ""))):
             record[name] = _ESCAPE.sub(r"\1", text)
     _split_request(record)
+    return record
+
+
+def _usual(match: re.Match[str], stamp: str) -> Record:
+    """The form that nearly all lines have, read by one pattern."""
+    client, ident, user, _, request, method, path, query, protocol, *rest = match.groups()
+    status, size, referer, agent = rest
+    record: Record = {"client": client, "timestamp": stamp, "request": request}
+    record |= {"method": method, "path": path, "status": int(status)}
+    if size != "-":
+        record["bytes"] = int(size)
+    optional = (ident, user, query, protocol, referer, agent)
+    for name, text in zip(_OPTIONAL, optional, strict=True):
+        if text is not None and text != "-":
+            record[name] = text
     return record
 
 

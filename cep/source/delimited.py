@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from itertools import accumulate
 
 from cep.source.base import BadRecord, Block, Record, Reject
 from cep.source.line_records import add_reject
 from cep.source.lines import LineBlock
 from cep.source.opened import Opened
-from cep.source.values import Infer, converters
+from cep.source.values import Column
 
 
 class Delimited:
@@ -32,27 +33,59 @@ class Delimited:
 
     def blocks(self) -> Iterator[Block]:
         first_line = self._opened.head.partition(b"\n")[0].decode("utf-8", "replace")
+        delimiter = self._delimiter or find_delimiter(first_line)
         feed = _Feed(self._opened.lines())
-        rows = csv.reader(feed, delimiter=self._delimiter or find_delimiter(first_line))
+        rows = csv.reader(feed, delimiter=delimiter)
         table: _Table | None = None
         while feed.next_block():
+            if table is not None and (block := _read_plain(feed, table, delimiter)):
+                yield block
+                continue
             block = Block(None, [], [], feed.offset, feed.number, [], [])
             while feed.has_lines():
-                feed.begin_record()
-                try:
-                    row = next(rows)
-                    feed.check()
-                    if table is None and row:
-                        table = _Table(row, self._opened)
-                    elif table is not None and row and row != table.header:
-                        _add(block, feed, table.read(row))
-                except StopIteration:
-                    break
-                except (BadRecord, csv.Error) as error:
-                    reason = str(error) if isinstance(error, BadRecord) else f"no CSV: {error}"
-                    add_reject(block.rejects, feed.reject(reason))
+                table = self._read_row(rows, feed, table, block)
             block.rejects += feed.take_rejects()
             yield block
+
+    def _read_row(
+        self, rows: Iterator[list[str]], feed: _Feed, table: _Table | None, block: Block
+    ) -> _Table | None:
+        """Takes one row, with care; gives the table, which the first row makes."""
+        feed.begin_record()
+        try:
+            row = next(rows, [])
+            feed.check()
+            if not row:
+                return table
+            if table is None:
+                return _Table(row, self._opened)
+            if row != table.header:
+                _add(block, feed, table.read(row))
+        except (BadRecord, csv.Error) as error:
+            reason = str(error) if isinstance(error, BadRecord) else f"no CSV: {error}"
+            add_reject(block.rejects, feed.reject(reason))
+        return table
+
+
+def _read_plain(feed: _Feed, table: _Table, delimiter: str) -> Block | None:
+    """A whole block at once, by functions written in C; None where a row of it needs care."""
+    lines = feed.lines
+    if not lines or lines[-1].count(b'"') % 2:
+        return None
+    try:
+        text = b"".join(lines).decode("utf-8").removesuffix("\n")
+        rows = list(csv.reader(text.split("\n"), delimiter=delimiter))
+        if len(rows) != len(lines) or table.header in rows:
+            return None  # a row takes several lines
+        records = table.read_all(rows)
+    except (ValueError, csv.Error):
+        return None
+    offsets = list(accumulate(map(len, lines), initial=feed.offset))
+    numbers = list(range(feed.number, feed.number + len(lines)))
+    rejects = feed.take_rejects()
+    block = Block(None, records, offsets[:-1], feed.offset, feed.number, rejects, numbers)
+    feed.lines = []
+    return block
 
 
 def find_delimiter(header: str) -> str:
@@ -67,11 +100,14 @@ def find_delimiter(header: str) -> str:
 
 
 class _Feed:
-    """Gives lines to the CSV reader and knows where the present record began."""
+    """Gives lines to the CSV reader and knows where the present record began.
+
+    `lines` are those of the present block, `offset` and `number` the place of the next one.
+    """
 
     def __init__(self, blocks: Iterator[LineBlock]) -> None:
         self._blocks = blocks
-        self._lines: list[bytes] = []
+        self.lines: list[bytes] = []
         self._index = 0
         self._rejects: list[Reject] = []
         self._record: list[bytes] = []
@@ -83,13 +119,13 @@ class _Feed:
         block = next(self._blocks, None)
         if block is None:
             return False
-        self._lines, self._index = block.lines, 0
+        self.lines, self._index = block.lines, 0
         self.offset, self.number = block.offset, block.line_number
         self._rejects += block.rejects
         return True
 
     def has_lines(self) -> bool:
-        return self._index < len(self._lines)
+        return self._index < len(self.lines)
 
     def begin_record(self) -> None:
         self.start, self.start_number = self.offset, self.number
@@ -116,7 +152,7 @@ class _Feed:
         while not self.has_lines():
             if not self.next_block():
                 raise StopIteration
-        line = self._lines[self._index]
+        line = self.lines[self._index]
         self._index += 1
         self.offset += len(line)
         self.number += 1
@@ -134,25 +170,42 @@ class _Table:
     def __init__(self, header: list[str], opened: Opened) -> None:
         self.header = header
         self._width = len(header)
-        wanted = opened.options.wanted
-        names = column_names(header)
-        self._columns: list[tuple[int, str, Infer]] = [
-            (index, name, convert)
-            for index, (name, convert) in enumerate(
-                zip(names, converters(names, opened.options.types), strict=True)
-            )
+        wanted, types = opened.options.wanted, opened.options.types
+        self._columns = [
+            (index, name, Column(types.get(name, "any")))
+            for index, name in enumerate(column_names(header))
             if wanted is None or name in wanted
         ]
 
     def read(self, row: list[str]) -> Record:
+        """The record of one row; `BadRecord` where its width or a value does not fit."""
         if len(row) != self._width and (len(row) < self._width or any(row[self._width :])):
             raise BadRecord(f"{_columns(len(row))}, but the header has {self._width}")
         record: Record = {}
-        for index, name, convert in self._columns:
-            value = convert(row[index])
+        for index, name, column in self._columns:
+            value = column.value(row[index])
             if value is not None:
                 record[name] = value
         return record
+
+    def read_all(self, rows: list[list[str]]) -> list[Record]:
+        """The records of many rows; `BadRecord` where one of them does not fit."""
+        if set(map(len, rows)) != {self._width}:
+            raise BadRecord("a row of another width")
+        texts = list(zip(*rows, strict=True))
+        columns = [column.values(texts[index]) for index, _, column in self._columns]
+        names = [name for _, name, _ in self._columns]
+        if not names:
+            return [{} for _ in rows]
+        records: list[Record] = [
+            dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)
+        ]
+        for name, values in zip(names, columns, strict=True):
+            if None in values:
+                for record in records:
+                    if record[name] is None:
+                        del record[name]
+        return records
 
 
 def column_names(header: list[str]) -> list[str]:

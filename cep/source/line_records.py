@@ -8,6 +8,7 @@ send, and must not lose a line by it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 
 from cep.source.base import RAW_KEPT, BadRecord, Block, Record, Reject
 from cep.source.lines import LineBlock
@@ -31,33 +32,36 @@ class LineRecords:
             yield _read_block(lines, read)
 
 
-def _read_block(lines: LineBlock, read: ReadLine) -> Block:
+def _read_block(block: LineBlock, read: ReadLine) -> Block:
     records: list[Record] = []
-    positions: list[int] = []
-    numbers: list[int] = []
-    rejects = lines.rejects
-    offset = lines.offset
-    for number, line in enumerate(lines.lines, lines.line_number):
-        text = as_text(line)
-        if text:
-            try:
-                records.append(read(text))
-                positions.append(offset)
-                numbers.append(number)
-            except BadRecord as error:
-                add_reject(rejects, Reject(offset, number, str(error), line))
-        offset += len(line)
-    return Block(None, records, positions, lines.offset, lines.line_number, rejects, numbers)
+    passed_over: set[int] = set()
+    offsets = list(accumulate(map(len, block.lines), initial=block.offset))
+    for index, text in enumerate(texts(block.lines)):
+        if not text or text.isspace():
+            passed_over.add(index)
+            continue
+        try:
+            records.append(read(text))
+        except BadRecord as error:
+            passed_over.add(index)
+            number = block.line_number + index
+            reject = Reject(offsets[index], number, str(error), block.lines[index])
+            add_reject(block.rejects, reject)
+    kept = [index for index in range(len(block.lines)) if index not in passed_over]
+    positions = [offsets[index] for index in kept]
+    numbers = [block.line_number + index for index in kept]
+    return Block(None, records, positions, block.offset, block.line_number, block.rejects, numbers)
 
 
-def as_text(line: bytes) -> str:
-    """The text of a line without its end; empty for a blank line."""
+def texts(lines: list[bytes]) -> list[str]:
+    """The texts of lines, without their ends."""
     try:
-        text = line.decode("utf-8")
+        whole = b"".join(lines).decode("utf-8")
     except UnicodeDecodeError:
-        text = line.decode("utf-8", errors="backslashreplace")
-    text = text.rstrip("\r\n")
-    return "" if text.isspace() else text
+        return [line.decode("utf-8", errors="backslashreplace").rstrip("\r\n") for line in lines]
+    found = whole.split("\n")
+    del found[len(lines) :]
+    return [text.rstrip("\r") for text in found] if "\r" in whole else found
 
 
 def add_reject(rejects: list[Reject], reject: Reject) -> None:

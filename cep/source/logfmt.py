@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from cep.source.base import BadRecord, FieldType, Record
-from cep.source.values import Infer, converters, infer
+from cep.source.values import Column
 
 _PAIR = re.compile(r'\s*([^\s="]+)(?:(=)(?:"((?:[^"\\]|\\.)*)"|([^\s"]*)))?(?=\s|$)')
 _LOOKS = re.compile(r'[A-Za-z_@][\w.@/-]*=("|[^\s=]*(?:\s|$)).*\s[A-Za-z_@][\w.@/-]*=', re.ASCII)
@@ -27,8 +27,8 @@ class Logfmt:
     """Reads lines; `types` overrides the form of values."""
 
     def __init__(self, types: Mapping[str, FieldType]) -> None:
-        names = list(types)
-        self._stated: dict[str, Infer] = dict(zip(names, converters(names, types), strict=True))
+        self._stated = {name: Column(kind).value for name, kind in types.items()}
+        self._infer = Column().value
 
     def __call__(self, line: str) -> Record:
         """The pairs of a line; `BadRecord` where it is broken or has no pair at all."""
@@ -55,7 +55,7 @@ class Logfmt:
             text = _ESCAPE.sub(_unescape, quoted) if "\\" in quoted else quoted
         if stated := self._stated.get(name):
             return stated(text)
-        return text if quoted is not None else infer(text)
+        return text if quoted is not None else self._infer(text)
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ import re2
 
 from cep.source.base import BadRecord, FieldType, Record, SourceError
 from cep.source.stamps import Stamps
-from cep.source.values import converters
+from cep.source.values import Column
 
 _TIMES = frozenset({"timestamp", "time", "ts", "@timestamp"})
 
@@ -39,20 +39,22 @@ class Pattern:
                 f"regex:{pattern}: no named groups; each field needs one: (?P<user>\\w+)"
             )
         names = sorted(groups, key=lambda name: groups[name])
-        self._fields = list(
-            zip(names, (groups[n] for n in names), converters(names, types), strict=True)
-        )
+        self._fields = [
+            (name, groups[name], Column(types.get(name, "any")).value) for name in names
+        ]
         self._stamps = stamps
 
     def __call__(self, line: str) -> Record:
         """The groups of a line; `BadRecord` where the pattern does not match."""
-        match = self._search(line)
+        packed = line.encode("utf-8", errors="backslashreplace")
+        match = self._search(packed)  # on bytes, since with text it counts characters, slowly
         if match is None:
             raise BadRecord("the line does not match the pattern")
         record: Record = {}
         for name, number, convert in self._fields:
-            text = match.group(number)
-            if text is not None and (value := convert(text)) is not None:
+            start, end = match.span(number)
+            text = packed[start:end].decode("utf-8", errors="backslashreplace")
+            if start >= 0 and (value := convert(text)) is not None:
                 is_stamp = name in _TIMES and type(value) is str
                 record[name] = self._stamps.whole(text) if is_stamp else value
         return record

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 _MONTHS = {
     name: number
@@ -100,6 +101,7 @@ class Stamps:
         return found[0] if found is not None and found[1] == len(text) else text
 
 
+@lru_cache(maxsize=1024)
 def web(text: str, start: int = 0) -> tuple[str, int] | None:
     """The ISO text of a web server's stamp that begins at `start`, and where it ends."""
     match = _WEB.match(text, start)
