@@ -1,0 +1,604 @@
+"""Aggregates: over a finished list of values, and kept up to date while values come and go.
+
+The functions (`sum`, `avg`, `percentile`, …) take a list of values in the order of their events;
+`ACCUMULATORS` holds, under the same names, classes with the same meaning for windows, where values
+are added at the new end and removed at the old end, in order. Nulls are skipped. The sum of none is
+0, the others of none are null (None). A value that does not fit raises `Misfit`.
+
+**Sums do not depend on how they were reached.** Integers are added exactly. Floats are added
+exactly too, as integers over a power of two, and rounded once, when the result is asked for. So a
+sliding window that has added and removed a million floats shows the very same number as one that
+was loaded from a checkpoint or computed anew. `avg` and `stddev` are made of the same exact sums.
+An accumulator's `dump` is made of what JSON can hold; `load` takes it back.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from sortedcontainers import SortedList
+
+from cep.event import unbox
+from cep.runtime.functions import Misfit, number, whole
+
+_List = builtins.list[Any]
+
+
+def present(values: Iterable[Any]) -> _List:
+    """The values that are not null, out of their boxes."""
+    return [value for value in map(unbox, values) if value is not None]
+
+
+def identity(value: Any) -> Any:
+    """What tells a value from others: 1 and 1.0 are the same, `true` and `"1"` are others."""
+    kind = value.__class__
+    if kind is str:
+        return value
+    if kind is bool:
+        return (value,)
+    if kind is list or kind is dict or kind is tuple:
+        return (json.dumps(value, sort_keys=True, default=str),)
+    return value
+
+
+class ExactSum:
+    """A sum of ints and floats, and of their squares where asked for, without rounding.
+
+    The sum is `total / 2**scale`, the sum of squares `squares / 4**scale`. `scale` grows to what
+    the finest float so far needs. Removing what was added leaves no trace but the scale.
+
+    >>> exact = ExactSum()
+    >>> for value in (1e16, 1.0, -1e16): exact.add(value)
+    >>> exact.result()
+    1.0
+    """
+
+    __slots__ = ("count", "floats", "scale", "squares", "squaring", "total")
+
+    def __init__(self, squaring: bool = False) -> None:
+        self.count = 0
+        self.floats = 0
+        self.total = 0
+        self.scale = 0
+        self.squares = 0
+        self.squaring = squaring
+
+    def add(self, value: int | float) -> None:
+        """Add a number. O(1) for numbers of like size."""
+        self._change(value, 1)
+
+    def remove(self, value: int | float) -> None:
+        """Take away a number that was added."""
+        self._change(value, -1)
+
+    def _change(self, value: Any, sign: int) -> None:
+        if value.__class__ is int:
+            units = value << self.scale
+        else:
+            units = self._units(value)
+            self.floats += sign
+        self.count += sign
+        self.total += sign * units
+        if self.squaring:
+            self.squares += sign * units * units
+
+    def _units(self, value: float) -> int:
+        """The value as a multiple of 2**-scale, after the scale is made fine enough."""
+        numerator, denominator = value.as_integer_ratio()
+        finer = denominator.bit_length() - 1 - self.scale
+        if finer > 0:
+            self.scale += finer
+            self.total <<= finer
+            self.squares <<= 2 * finer
+            return numerator
+        return numerator << -finer
+
+    def result(self) -> int | float:
+        """The sum: an int when only ints were added, else the float nearest to it."""
+        if not self.floats:
+            return self.total >> self.scale
+        return _ratio(self.total, 1 << self.scale)
+
+    def mean(self) -> float | None:
+        """The float nearest to the mean; None of none."""
+        return _ratio(self.total, self.count << self.scale) if self.count else None
+
+    def deviation(self) -> float | None:
+        """The standard deviation of a sample; None of fewer than two."""
+        n = self.count
+        if n < 2:
+            return None
+        spread = n * self.squares - self.total * self.total
+        return math.sqrt(_ratio(spread, (n * (n - 1)) << (2 * self.scale)))
+
+    def dump(self) -> _List:
+        """Big integers as hexadecimal text: JSON readers take none beyond 64 bits."""
+        return [self.count, self.floats, hex(self.total), self.scale, hex(self.squares)]
+
+    def load(self, dumped: Sequence[Any]) -> None:
+        """What `dump` gave."""
+        self.count, self.floats, total, self.scale, squares = dumped
+        self.total, self.squares = int(total, 16), int(squares, 16)
+
+
+def _ratio(numerator: int, denominator: int) -> float:
+    """The float nearest to a fraction; infinite when there is none so large."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+def finite(value: Any) -> int | float:
+    """The value, when it is a number and finite; `Misfit` otherwise."""
+    checked = number(value)
+    if checked.__class__ is float and not math.isfinite(checked):
+        raise Misfit("not a finite number")
+    return checked
+
+
+# ---------------------------------------------------------------------------- over finished lists
+
+
+def _exact(values: Iterable[Any], squaring: bool = False) -> ExactSum:
+    exact = ExactSum(squaring)
+    for value in present(values):
+        exact.add(finite(value))
+    return exact
+
+
+def count(values: Sequence[Any]) -> int:
+    """How many are not null."""
+    return len(present(values))
+
+
+def count_distinct(values: Sequence[Any]) -> int:
+    """How many different ones.
+
+    >>> count_distinct([1, 1.0, True, "1", None])
+    3
+    """
+    return len({identity(value) for value in present(values)})
+
+
+def sum(values: Sequence[Any]) -> int | float:
+    """The sum; 0 of none.
+
+    >>> sum([0.1] * 10), sum([1, None, 2]), sum([])
+    (1.0, 3, 0)
+    """
+    return _exact(values).result()
+
+
+def avg(values: Sequence[Any]) -> float | None:
+    """The mean."""
+    return _exact(values).mean()
+
+
+def stddev(values: Sequence[Any]) -> float | None:
+    """The standard deviation of a sample; null of fewer than two.
+
+    >>> stddev([2, 4, 4, 4, 5, 5, 7, 9])
+    2.138089935299395
+    """
+    return _exact(values, squaring=True).deviation()
+
+
+def min(values: Sequence[Any]) -> Any:
+    """The smallest of numbers, or of texts."""
+    found = _of_one_order(values)
+    return builtins.min(found) if found else None
+
+
+def max(values: Sequence[Any]) -> Any:
+    """The largest of numbers, or of texts."""
+    found = _of_one_order(values)
+    return builtins.max(found) if found else None
+
+
+def _of_one_order(values: Sequence[Any]) -> _List:
+    found = present(values)
+    texts = builtins.sum(value.__class__ is str for value in found)
+    if texts != len(found):
+        if texts:
+            raise Misfit("numbers and texts have no order")
+        return [finite(value) for value in found]
+    return found
+
+
+def first(values: Sequence[Any]) -> Any:
+    """The first one."""
+    return next(iter(present(values)), None)
+
+
+def last(values: Sequence[Any]) -> Any:
+    """The last one."""
+    return next(iter(present(reversed(values))), None)
+
+
+def nth(values: Sequence[Any], index: int) -> Any:
+    """The one at a place, nulls counted."""
+    return unbox(values[index]) if index < len(values) else None
+
+
+def list(values: Sequence[Any]) -> _List:
+    """All of them."""
+    return present(values)
+
+
+def median(values: Sequence[Any]) -> Any:
+    """The middle one, or the mean of the two in the middle."""
+    return percentile(values, 50)
+
+
+def percentile(values: Sequence[Any], p: Any) -> Any:
+    """The value below which `p` percent (0 to 100) lie, interpolated between neighbours.
+
+    >>> percentile([1, 2, 3, 4], 50), percentile([10, 20], 90), percentile([7], 3)
+    (2.5, 19.0, 7)
+    """
+    return _interpolated(sorted(finite(value) for value in present(values)), percent(p))
+
+
+def percent(p: Any) -> int | float:
+    """A number from 0 to 100; `Misfit` otherwise."""
+    if not 0 <= number(p) <= 100:
+        raise Misfit("a percentile is between 0 and 100")
+    return number(p)
+
+
+def _interpolated(ordered: Sequence[Any], p: int | float) -> Any:
+    if not ordered:
+        return None
+    place = p * (len(ordered) - 1) / 100
+    below = math.floor(place)
+    if below == place:
+        return ordered[below]
+    low, high = ordered[below], ordered[below + 1]
+    return low + (high - low) * (place - below)
+
+
+def top(values: Sequence[Any], n: Any) -> _List:
+    """The n most frequent, most frequent first; of equally frequent ones the earlier.
+
+    >>> top(["b", "a", "c", "a", "c"], 2)
+    ['a', 'c']
+    """
+    counts: dict[Any, _List] = {}
+    for value in present(values):
+        counts.setdefault(identity(value), [0, value])[0] += 1
+    ranked = sorted(counts.values(), key=lambda entry: -entry[0])
+    return [value for _, value in ranked[: builtins.max(whole(n), 0)]]
+
+
+# ---------------------------------------------------------------------------- accumulators
+
+
+class Accumulator:
+    """An aggregate of the values that are in a window now.
+
+    `accept(value)` gives the value as it will be kept, None for one that is to be skipped, and
+    raises `Misfit` for one that does not fit; only what it gave may be added. Values are removed
+    in the order in which they were added.
+    """
+
+    __slots__ = ()
+    needs_remove: ClassVar[bool] = True
+
+    def accept(self, value: Any) -> Any:
+        """The value as it will be kept; None: skip it."""
+        return unbox(value)
+
+    def add(self, value: Any) -> None:
+        """Take in a value at the new end."""
+        raise NotImplementedError
+
+    def remove(self, value: Any) -> None:
+        """Forget the value at the old end."""
+        raise NotImplementedError
+
+    def result(self) -> Any:
+        """The aggregate now."""
+        raise NotImplementedError
+
+    def dump(self) -> Any:
+        """What JSON can hold of it."""
+        raise NotImplementedError
+
+    def load(self, dumped: Any) -> None:
+        """Become what `dump` was called on."""
+        raise NotImplementedError
+
+
+class Count(Accumulator):
+    """`count()`: of values that are not null. All operations O(1)."""
+
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def add(self, value: Any) -> None:
+        self.n += 1
+
+    def remove(self, value: Any) -> None:
+        self.n -= 1
+
+    def result(self) -> int:
+        return self.n
+
+    def dump(self) -> int:
+        return self.n
+
+    def load(self, dumped: int) -> None:
+        self.n = dumped
+
+
+class Rate(Count):
+    """`rate()`: events per second in a window of a length in microseconds."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+
+    def result(self) -> Any:
+        return self.n * 1_000_000 / self.length
+
+
+class Sum(ExactSum, Accumulator):
+    """`sum(x)`: exact. O(1)."""
+
+    __slots__ = ()
+
+    def accept(self, value: Any) -> Any:
+        return None if value is None else finite(unbox(value))
+
+
+class Avg(Sum):
+    """`avg(x)`: the exact sum by the count, rounded once."""
+
+    __slots__ = ()
+
+    def result(self) -> Any:
+        return self.mean()
+
+
+class StdDev(Sum):
+    """`stddev(x)`: from exact sums of the values and their squares."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(squaring=True)
+
+    def result(self) -> Any:
+        return self.deviation()
+
+
+class Distinct(Accumulator):
+    """`count(distinct x)`: how often each value is there."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts: dict[Any, int] = {}
+
+    def add(self, value: Any) -> None:
+        key = identity(value)
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+    def remove(self, value: Any) -> None:
+        key = identity(value)
+        left = self.counts[key] - 1
+        if left:
+            self.counts[key] = left
+        else:
+            del self.counts[key]
+
+    def result(self) -> int:
+        return len(self.counts)
+
+    def dump(self) -> Any:
+        return [[[*key] if key.__class__ is tuple else key, n] for key, n in self.counts.items()]
+
+    def load(self, dumped: Any) -> None:
+        self.counts = {
+            tuple(key) if key.__class__ is builtins.list else key: n for key, n in dumped
+        }
+
+
+class _Extreme(Accumulator):
+    """`min` and `max`: the values that may yet become the extreme, in order; amortised O(1).
+
+    Numbers and texts are kept apart. While both are there, there is no extreme.
+    """
+
+    __slots__ = ("n_numbers", "n_texts", "numbers", "texts")
+    largest: ClassVar[bool]
+
+    def __init__(self) -> None:
+        self.numbers: deque[Any] = deque()
+        self.texts: deque[Any] = deque()
+        self.n_numbers = self.n_texts = 0
+
+    def accept(self, value: Any) -> Any:
+        value = unbox(value)
+        return value if value is None or value.__class__ is str else finite(value)
+
+    def add(self, value: Any) -> None:
+        if value.__class__ is str:
+            line = self.texts
+            self.n_texts += 1
+        else:
+            line = self.numbers
+            self.n_numbers += 1
+        if self.largest:
+            while line and line[-1] < value:
+                line.pop()
+        else:
+            while line and line[-1] > value:
+                line.pop()
+        line.append(value)
+
+    def remove(self, value: Any) -> None:
+        if value.__class__ is str:
+            line = self.texts
+            self.n_texts -= 1
+        else:
+            line = self.numbers
+            self.n_numbers -= 1
+        if line[0] == value:
+            line.popleft()
+
+    def result(self) -> Any:
+        if self.n_numbers and self.n_texts:
+            return None
+        line = self.numbers or self.texts
+        return line[0] if line else None
+
+    def dump(self) -> Any:
+        return [self.n_numbers, [*self.numbers], self.n_texts, [*self.texts]]
+
+    def load(self, dumped: Any) -> None:
+        self.n_numbers, numbers, self.n_texts, texts = dumped
+        self.numbers, self.texts = deque(numbers), deque(texts)
+
+
+class Min(_Extreme):
+    """`min(x)`"""
+
+    __slots__ = ()
+    largest = False
+
+
+class Max(_Extreme):
+    """`max(x)`"""
+
+    __slots__ = ()
+    largest = True
+
+
+class Values(Accumulator):
+    """`list(x)`: all values, in order; also the base of what needs them all."""
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values: deque[Any] = deque()
+
+    def add(self, value: Any) -> None:
+        self.values.append(value)
+
+    def remove(self, value: Any) -> None:
+        self.values.popleft()
+
+    def result(self) -> Any:
+        return [*self.values]
+
+    def dump(self) -> Any:
+        return [*self.values]
+
+    def load(self, dumped: Any) -> None:
+        self.values = deque(dumped)
+
+
+class First(Values):
+    """`first(x)`"""
+
+    __slots__ = ()
+
+    def result(self) -> Any:
+        return self.values[0] if self.values else None
+
+
+class Last(Accumulator):
+    """`last(x)`"""
+
+    __slots__ = ("n", "value")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.value: Any = None
+
+    def add(self, value: Any) -> None:
+        self.n += 1
+        self.value = value
+
+    def remove(self, value: Any) -> None:
+        self.n -= 1
+
+    def result(self) -> Any:
+        return self.value if self.n else None
+
+    def dump(self) -> Any:
+        return [self.n, self.value]
+
+    def load(self, dumped: Any) -> None:
+        self.n, self.value = dumped
+
+
+class Percentile(Accumulator):
+    """`percentile(x, p)`: a sorted list; O(log n)."""
+
+    __slots__ = ("ordered", "p")
+
+    def __init__(self, p: Any = 50) -> None:
+        self.p = percent(p)
+        self.ordered = SortedList()
+
+    def accept(self, value: Any) -> Any:
+        return None if value is None else finite(unbox(value))
+
+    def add(self, value: Any) -> None:
+        self.ordered.add(value)
+
+    def remove(self, value: Any) -> None:
+        self.ordered.remove(value)
+
+    def result(self) -> Any:
+        return _interpolated(self.ordered, self.p)
+
+    def dump(self) -> Any:
+        return [*self.ordered]
+
+    def load(self, dumped: Any) -> None:
+        self.ordered = SortedList(dumped)
+
+
+class Top(Values):
+    """`top(x, n)`: O(different values) when it is asked for."""
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: Any) -> None:
+        super().__init__()
+        self.n = whole(n)
+
+    def result(self) -> Any:
+        return top(self.values, self.n)
+
+
+ACCUMULATORS: dict[str, type[Accumulator]] = {
+    "count": Count,
+    "count_distinct": Distinct,
+    "sum": Sum,
+    "avg": Avg,
+    "stddev": StdDev,
+    "min": Min,
+    "max": Max,
+    "first": First,
+    "last": Last,
+    "list": Values,
+    "median": Percentile,
+    "percentile": Percentile,
+    "top": Top,
+    "rate": Rate,
+}
+"""The accumulator of each aggregate; `percentile`, `top` and `rate` take their constant."""
