@@ -115,7 +115,7 @@ class Regex(Node):
 
 @dataclass(frozen=True, slots=True)
 class Array(Node):
-    """`[a, b]`"""
+    """`[a, b]`; in the events of a test an item may also be an `Object`."""
 
     items: tuple[Expr, ...]
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from dsl import ast
 from dsl.diagnostics import Diagnostics, Label
@@ -141,7 +141,9 @@ def build(tree: RawTree, locate: Locate, read_template: ReadTemplate, found: Dia
         children = [built.get(id(child), child) for child in node.children]
         deep = depth > MAX_DEPTH and node.data in _WHOLE
         built[id(node)] = None if deep else getattr(builder, node.data)(node, *children)
-    return None if depths[id(tree)] > MAX_DEPTH else built[id(tree)]
+    result = None if depths[id(tree)] > MAX_DEPTH else built[id(tree)]
+    builder.refuse_objects(result if isinstance(result, list) else [])
+    return result
 
 
 def _weight(node: RawTree) -> int:
@@ -159,6 +161,7 @@ class _Builder:
         self.locate = locate
         self.read_template = read_template
         self.found = found
+        self.objects: list[Span] = []
 
     # ---------------------------------------------------------------------------- helpers
 
@@ -175,6 +178,13 @@ class _Builder:
             f"this is nested more than {MAX_DEPTH} deep",
             help="name a part of it with `def`, or use a `list` and `in`",
         )
+
+    def refuse_objects(self, statements: list[ast.Statement | None]) -> None:
+        """Objects in arrays are for the events of tests only."""
+        tests = [node.span for node in statements if isinstance(node, ast.Test)]
+        for span in self.objects:
+            if not any(test.start <= span.start < test.end for test in tests):
+                self.found.error("E001", span, "an object can only stand in the events of a test")
 
     def ident(self, word: Word) -> ast.Ident:
         """A name from a word that may stand between backticks."""
@@ -697,9 +707,10 @@ class _Builder:
     def null(self, node: RawTree) -> ast.Literal:
         return ast.Literal(None, span=self.span(node))
 
-    def array(self, node: RawTree, *items: ast.Expr | None) -> ast.Array:
+    def array(self, node: RawTree, *items: ast.Expr | ast.Object | None) -> ast.Array:
         given = tuple(item for item in items if item is not None)
-        return ast.Array(given, span=self.span(node))
+        self.objects += [item.span for item in given if isinstance(item, ast.Object)]
+        return ast.Array(cast("tuple[ast.Expr, ...]", given), span=self.span(node))
 
     def regex(self, node: RawTree, word: Word) -> ast.Regex:
         end = word.rindex("/")
