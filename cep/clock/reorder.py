@@ -58,8 +58,11 @@ class _Held(Generic[EventT]):
         self.start = 0
         """Events before this index have gone out already (cut off when they are many)."""
 
-    def add(self, events: list[EventT]) -> None:
+    def add(self, events: list[EventT], *, in_order: bool) -> None:
         held = self.events
+        if in_order and (not held or held[-1].t <= events[0].t):
+            held += events
+            return
         if len(events) <= _FEW < len(held) - self.start:
             for event in events:
                 held.insert(bisect_right(held, event.t, lo=self.start, key=_time), event)
@@ -127,12 +130,14 @@ class Reorder(Generic[EventT]):
             return []
         held = self._sources[source]
         times = list(map(_time, events))
-        if self._single and times[0] >= held.clock and times == sorted(times):
+        first_open = self._first_open(source, held)
+        in_order = times[0] >= first_open and times == sorted(times)
+        if in_order and self._single:
             self._advance(source, held, times[-1])
             return events
-        events = self._without_late(source, held, events, times)
-        if events:
-            held.add(events)
+        if not in_order:
+            events = self._without_late(held, events, times, first_open)
+        held.add(events, in_order=in_order)
         self._advance(source, held, max(times))
         return self._release()
 
@@ -181,12 +186,15 @@ class Reorder(Generic[EventT]):
         if self._single:
             self._frontier = (held.clock, 0)
 
+    def _first_open(self, source: int, held: _Held[EventT]) -> int:
+        """The oldest time that an event of the source may have now without being late."""
+        time, last = self._frontier
+        return max(held.clock, time if source >= last else time + 1)
+
     def _without_late(
-        self, source: int, held: _Held[EventT], events: list[EventT], times: list[int]
+        self, held: _Held[EventT], events: list[EventT], times: list[int], first_open: int
     ) -> list[EventT]:
         """The events that are not older than the clock was just before them."""
-        time, last = self._frontier
-        first_open = max(held.clock, time if source >= last else time + 1)
         reach = accumulate(times, max, initial=max(held.seen, first_open + held.delay))
         behind = list(map(sub, reach, times))
         if max(behind) <= held.delay:

@@ -26,8 +26,12 @@ class Opened:
         self.options = options
         file = open_file(path)
         self.is_regular = is_regular(file)
-        self.changed = _changed(file)
-        reader, self.compression, self._mark = unpack(file, path)
+        self._changed = _changed(file)
+        try:
+            reader, self.compression, self._mark = unpack(file, path)
+        except SourceError:
+            file.close()
+            raise
         self.head = self._look(reader)
         self._waiting: Reader | None = None
         if self.is_regular:
@@ -38,10 +42,12 @@ class Opened:
             reader.close()
             raise SourceError(f"{path}: a compressed file cannot be followed")
 
-    @property
     def latest(self) -> datetime:
-        """The moment that no stamp in the file can be later than."""
-        return self.options.now or self.changed
+        """The moment that no stamp in the file can be later than; it moves with live input."""
+        if self.options.now is not None:
+            return self.options.now
+        is_live = self.options.follow or not self.is_regular
+        return datetime.now(UTC) if is_live else self._changed
 
     def reader(self) -> tuple[Reader, int]:
         """The content from its beginning, and the offset of its first byte."""

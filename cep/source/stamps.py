@@ -5,14 +5,15 @@ Known are ISO stamps, those of syslog without a year (`Dec 10 06:55:46`), of web
 stays without one: it means UTC, or the `timezone` of the stream.
 
 A missing year is inferred: the first stamp lies in the latest year that keeps it out of the
-future (of `latest`, when the file was last changed, with a day to spare for zones); each later
-one in the year that brings it closest to its predecessor, so a file may run from December into
-January, and a straggler from December does not throw it off.
+future (of `latest`: when the file was last changed, or now; with a day to spare for zones); each
+later one in the year that brings it closest to its predecessor, so a file may run from December
+into January, and a straggler from December does not throw it off.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
@@ -41,8 +42,8 @@ _ISO = re.compile(
 class Years:
     """The years of stamps that name none, in the order of a file."""
 
-    def __init__(self, latest: datetime, first_year: int | None = None) -> None:
-        self._latest = latest.date() + timedelta(days=1)
+    def __init__(self, latest: Callable[[], datetime], first_year: int | None = None) -> None:
+        self._latest = latest
         self._first_year = first_year
         self._last: date | None = None
 
@@ -59,17 +60,22 @@ class Years:
     def _first(self, month: int, day: int) -> date | None:
         if self._first_year is not None:
             return _date(self._first_year, month, day)
-        years = range(self._latest.year, self._latest.year - 9, -1)
+        latest = self._last_day()
+        years = range(latest.year, latest.year - 9, -1)
         dates = [found for year in years if (found := _date(year, month, day))]
-        return next((found for found in dates if found <= self._latest), None)
+        return next((found for found in dates if found <= latest), None)
 
     def _nearest(self, month: int, day: int) -> date | None:
         assert self._last is not None
         last, year = self._last, self._last.year
         dates = [found for y in (year, year + 1, year - 1) if (found := _date(y, month, day))]
         if self._first_year is None:
-            dates = [found for found in dates if found <= self._latest]
+            latest = self._last_day()
+            dates = [found for found in dates if found <= latest]
         return min(dates, key=lambda found: abs(found - last), default=None)
+
+    def _last_day(self) -> date:
+        return self._latest().date() + timedelta(days=1)
 
 
 class Stamps:

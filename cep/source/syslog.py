@@ -38,7 +38,8 @@ _SD_PARAM = re.compile(r' ([^\s=\]"]+)="((?:[^"\\\]]|\\.)*)"')
 _SD_ESCAPE = re.compile(r'\\(["\\\]])')
 _LOOKS = re.compile(
     r"(?:<\d{1,3}>(?:1 )?)?"
-    r"(?:[A-Z][a-z][a-z] [ \d]\d (?:\d{4} )?\d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) \S+ ",
+    r"(?:[A-Z][a-z][a-z] [ \d]\d (?:\d{4} )?\d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) "
+    r"(?!TRACE|DEBUG|INFO|NOTICE|WARN|ERROR|FATAL|CRIT)\S+ ",
     re.ASCII,
 )
 

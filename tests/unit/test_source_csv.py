@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,25 @@ def test_a_header_that_comes_again_is_no_record(tmp_path: Path) -> None:
         {"a": 1, "b": 2},
         {"a": 3, "b": 4},
     ]
+
+
+def test_a_followed_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n")
+    stop = threading.Event()
+    options = SourceOptions(follow=True, poll=0, stop=stop)
+    blocks = open_source(str(path), None, options).blocks()
+    assert next(blocks).records == [{"a": 1, "b": 2}]
+    assert next(blocks).records == []
+    with path.open("a") as file:
+        file.write('3,"x\ny"\n')
+    assert next(blocks).records == [{"a": 3, "b": "x\ny"}]
+    path.rename(tmp_path / "a.csv.1")
+    path.write_text("a,b\n5,6\n")
+    records = [record for _ in range(4) for record in next(blocks).records or []]
+    assert records == [{"a": 5, "b": 6}]
+    stop.set()
+    assert [block.records for block in blocks] == []
 
 
 def test_only_wanted_columns_are_made(tmp_path: Path) -> None:

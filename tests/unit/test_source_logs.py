@@ -27,7 +27,7 @@ def read(
 
 
 def stamps(first_year: int | None = None) -> Stamps:
-    return Stamps(Years(NOW, first_year))
+    return Stamps(Years(lambda: NOW, first_year))
 
 
 class TestSyslog:
@@ -201,6 +201,15 @@ class TestYears:
         (block,) = open_source(str(path)).blocks()
         assert block.records is not None
         assert block.records[0]["timestamp"] == "2017-12-10T06:55:46"
+
+    def test_the_year_of_a_followed_file_moves_with_the_clock(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.log"
+        path.write_text("Dec 10 06:55:46 h a: m\n")
+        os.utime(path, (0, 0))
+        options = SourceOptions(follow=True, poll=0)
+        block = next(open_source(str(path), "syslog", options).blocks())
+        assert block.records is not None
+        assert str(block.records[0]["timestamp"]) > "2020"
 
 
 class TestAccessLog:

@@ -43,6 +43,7 @@ ACCESS = '1.2.3.4 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.0" 200 1\n'
         ("a.log", ACCESS * 2, "access"),
         ("access.log.1", ACCESS * 2, "access"),
         ("a.log", 'ts=1 level=info msg="a b"\n', "logfmt"),
+        ("a.log", "2024-01-01T10:00:00Z WARNING main: late\n", "text"),
         ("a.log", "2024-01-01 a=1 b=2\n", "text"),
         ("-", "user,amount\nann,1\nbob,2\n", "csv"),
         ("-", "user\tamount\nann\t1\n", "tsv"),
