@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cep.cli.exits import DONE, FAILED
-from cep.cli.parameters import RULES
-from cep.cli.reading import parse_settings, read_text, show_diagnostics
+from cep.cli.parameters import RULES, loading_options
+from cep.cli.reading import Loading, checked_rules, show_diagnostics
 from cep.cli.rule_files import rule_files
 from cep.cli.speech import Problem, colored, counted, paint, say
 
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("rules", nargs=-1, type=RULES)
 @click.option("--explain", "code", metavar="CODE", help="Explain an error or warning code.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param.")
+@loading_options
 @click.option("--quiet", "-q", is_flag=True, help="Only problems: no bounds, no summary.")
 def command(
-    rules: tuple[str, ...], code: str | None, settings: tuple[str, ...], quiet: bool
+    rules: tuple[str, ...],
+    code: str | None,
+    settings: tuple[str, ...],
+    type_field: str | None,
+    quiet: bool,
 ) -> int:
     """Check rule files: all problems at once, then what bounds the memory of each rule.
 
@@ -37,7 +41,8 @@ def command(
         return DONE
     if not rules:
         raise click.UsageError("nothing to check: name rule files, a folder or pack:NAME")
-    found, checked = _check(rule_files(rules), parse_settings(settings))
+    loading = Loading(settings=settings, type_field=type_field)
+    found, checked = _check(rule_files(rules), loading)
     show_diagnostics(found)
     if not quiet:
         for rule in checked:
@@ -46,15 +51,12 @@ def command(
     return FAILED if any(one.severity == "error" for one in found) else DONE
 
 
-def _check(paths: list[str], settings: dict[str, object]) -> tuple[list[Diagnostic], list[Rule]]:
-    """Findings of parser, checker and planner; the rules, or none if they cannot be used."""
-    import cep
+def _check(paths: list[str], loading: Loading) -> tuple[list[Diagnostic], list[Rule]]:
+    """All findings; the rules, or none if they cannot be used."""
     from dsl.diagnostics import RuleError
 
-    for path in paths:
-        read_text(path)
     try:
-        ruleset = cep.load(paths, params=settings)
+        ruleset = checked_rules(paths, loading)
     except RuleError as error:
         return list(error.diagnostics), []
     return list(ruleset.warnings), list(ruleset.rules.values())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cep.cli.parameters import RULES
-from cep.cli.reading import load_rules, parse_settings
+from cep.cli.parameters import RULES, loading_options
+from cep.cli.reading import Loading, load_rules
 from cep.cli.rule_files import is_rules, rule_files
 from cep.cli.speech import Problem, say
 
@@ -34,13 +33,14 @@ STAGES = ("ast", "plan", "code")
     metavar="FILE",
     help="With --diagram: write it there; a name in .svg is drawn by Graphviz.",
 )
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param.")
+@loading_options
 def command(
     arguments: tuple[str, ...],
     stage: str | None,
     diagram: bool,
     output: str | None,
     settings: tuple[str, ...],
+    type_field: str | None,
 ) -> None:
     """Show what rules mean and how they are run; all rules of the files if none is named.
 
@@ -54,39 +54,24 @@ def command(
     names = [argument for argument in arguments if not is_rules(argument)]
     if not files:
         raise click.UsageError(f"in which file is {names[0]}? Add a rule file or pack:NAME")
-    ruleset = load_rules(rule_files(files), parse_settings(settings), warnings=False)
+    loading = Loading(settings=settings, type_field=type_field)
+    ruleset = load_rules(rule_files(files), loading, names, warnings=False)
     if diagram:
-        _diagram(chosen(ruleset, names), output)
+        _diagram(list(ruleset.rules.values()), output)
     else:
-        click.echo(_text(select(ruleset, names), stage))
-
-
-def select(ruleset: Ruleset, names: list[str]) -> Ruleset:
-    """Only the rules of these names (all for none); `Problem` for one that does not exist."""
-    for name in names:
-        if name not in ruleset.rules:
-            close = difflib.get_close_matches(name, ruleset.rules, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"there are: {_listed(ruleset)}"
-            raise Problem(f"no rule `{name}`; {hint}")
-    return ruleset.select(names) if names else ruleset
-
-
-def _listed(ruleset: Ruleset) -> str:
-    names = list(ruleset.rules)
-    return ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-
-
-def chosen(ruleset: Ruleset, names: list[str]) -> list[Rule]:
-    """The rules of these names, in the order in which they stand in the files."""
-    return list(select(ruleset, names).rules.values())
+        click.echo(_text(ruleset, stage))
 
 
 def _text(ruleset: Ruleset, stage: str | None) -> str:
     """The rules in words, or at a stage."""
     if stage == "plan":
-        return ruleset.explain_plan()
+        from cep.explain.plan import print_plan
+
+        return print_plan(ruleset.compiled)
     if stage == "code":
-        return ruleset.explain_code()
+        from cep.explain.code import print_code
+
+        return print_code(ruleset.compiled)
     rules = ruleset.rules.values()
     if stage == "ast":
         from cep.explain.tree import print_tree

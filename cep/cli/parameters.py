@@ -1,12 +1,15 @@
-"""Kinds of option values that click does not know."""
+"""What commands have in common: kinds of values, and the options that rules are loaded by."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 
-class DurationType(click.ParamType):
+class DurationType(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4
     """A duration as it is written in rules (`1h30m`), as microseconds."""
 
     name = "duration"
@@ -29,7 +32,7 @@ class DurationType(click.ParamType):
         )
 
 
-class RulesType(click.ParamType):
+class RulesType(click.ParamType):  # type: ignore[type-arg]
     """A file, a folder or `pack:NAME`: any text; the type is there for completion in a shell."""
 
     name = "text"
@@ -48,3 +51,18 @@ class RulesType(click.ParamType):
 
 DURATION = DurationType()
 RULES = RulesType()
+
+CommandT = TypeVar("CommandT", bound=Callable[..., object])
+
+
+def loading_options(command: CommandT) -> CommandT:
+    """Adds `--set` and `--type-field`, which every command that loads rules takes."""
+    setting = click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param of the rules."
+    )
+    type_field = click.option(
+        "--type-field",
+        metavar="FIELD",
+        help="The field that says the type of an event, where the rules do not say it. [type]",
+    )
+    return setting(type_field(command))

@@ -6,8 +6,10 @@ rules that can run.
 
 from __future__ import annotations
 
+import difflib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,17 +55,39 @@ def read_trees(paths: Sequence[str]) -> list[tuple[ast.File, Source, list[Diagno
     return read
 
 
-def load_rules(
-    paths: Sequence[str], settings: Mapping[str, object], *, warnings: bool = True
-) -> Ruleset:
-    """Rules that can run; with errors shown and `UnusableRules` raised if they cannot."""
-    import cep
-    from dsl.diagnostics import RuleError
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """How rules are loaded: params as they were given (`name=value`), the field of the type."""
+
+    settings: Sequence[str] = ()
+    type_field: str | None = None
+
+
+def checked_rules(paths: Sequence[str], loading: Loading, names: Sequence[str] = ()) -> Ruleset:
+    """The rules of these files, compiled; only those called `names`, if there are any.
+
+    Raises `RuleError` for rules that cannot run, `Problem` for a file or name that is not there.
+    """
+    from cep.ruleset import load
 
     for path in paths:
         read_text(path)
+    params = parse_settings(loading.settings)
+    ruleset = load(paths, params=params, type_field=loading.type_field)
+    if names:
+        ruleset = select(ruleset, names)
+    ruleset.compiled  # noqa: B018 - what cannot be compiled is told now
+    return ruleset
+
+
+def load_rules(
+    paths: Sequence[str], loading: Loading, names: Sequence[str] = (), *, warnings: bool = True
+) -> Ruleset:
+    """Rules that can run; with errors shown and `UnusableRules` raised if they cannot."""
+    from dsl.diagnostics import RuleError
+
     try:
-        ruleset = cep.load(paths, params=settings)
+        ruleset = checked_rules(paths, loading, names)
     except RuleError as error:
         show_diagnostics(error.diagnostics)
         errors = sum(found.severity == "error" for found in error.diagnostics)
@@ -71,6 +95,18 @@ def load_rules(
     if warnings:
         show_diagnostics(ruleset.warnings)
     return ruleset
+
+
+def select(ruleset: Ruleset, names: Sequence[str]) -> Ruleset:
+    """Only the rules of these names; `Problem` for one that does not exist."""
+    known = list(ruleset.rules)
+    for name in names:
+        if name not in ruleset.rules:
+            close = difflib.get_close_matches(name, known, n=1)
+            there = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+            hint = f"did you mean `{close[0]}`?" if close else f"there are: {there}"
+            raise Problem(f"no rule `{name}`; {hint}")
+    return ruleset.select(names)
 
 
 def show_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:

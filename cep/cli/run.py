@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cep.cli.parameters import DURATION, RULES
+from cep.cli.parameters import DURATION, RULES, loading_options
 from cep.cli.rule_files import split_arguments
 from cep.cli.session import RunOptions, execute
 
@@ -43,12 +43,7 @@ AT_END = ("undecided", "assume-quiet", "discard")
     help="Format of the inputs; by default it is told by their names and contents.",
 )
 @click.option("--rule", multiple=True, metavar="NAME", help="Run only this rule; repeatable.")
-@click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param of the rules."
-)
-@click.option(
-    "--type-field", metavar="FIELD", help="The field that says the type of an event. [type]"
-)
+@loading_options
 @click.option(
     "--delay",
     type=DURATION,

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 from cep.cli.advice import advice
 from cep.cli.closing import closing_line, rule_table, undecided_lines
 from cep.cli.exits import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
-from cep.cli.explain import select
 from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
 from cep.cli.progress import Progress, total_size, wanted
-from cep.cli.reading import load_rules, parse_settings
+from cep.cli.reading import Loading, load_rules
 from cep.cli.speech import Problem, complain, say, warn
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.fanout import Fanout
@@ -58,9 +57,8 @@ class RunOptions:
 
 def execute(options: RunOptions) -> int:
     """Run the rules over the inputs; the exit code."""
-    settings = parse_settings(options.settings)
-    loaded = load_rules(options.rules, settings, warnings=not options.quiet)
-    ruleset = select(loaded, list(options.rule))
+    loading = Loading(settings=options.settings, type_field=options.type_field)
+    ruleset = load_rules(options.rules, loading, options.rule, warnings=not options.quiet)
     with clean_stop() if options.follow else nullcontext(Stop()) as stop:
         code = Session(ruleset, options, stop).run()
     return code or stop.code

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import click
 
 from cep.cli.exits import DONE, FAILED
-from cep.cli.parameters import RULES
-from cep.cli.reading import load_rules, parse_settings
+from cep.cli.parameters import RULES, loading_options
+from cep.cli.reading import Loading, load_rules
 from cep.cli.rule_files import rule_files
 from cep.cli.selection import parse_selection
 from cep.cli.speech import Problem, colored, counted, paint, say, warn
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     help="Only tests whose rules or name contain EXPR: words, with and, or, not, ( ).",
 )
 @click.option("--junit", metavar="FILE", help="Write a report in JUnit's XML form too.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a param.")
+@loading_options
 @click.option("--verbose", "-v", is_flag=True, help="A line for each test, passed or not.")
 @click.option("--quiet", "-q", is_flag=True, help="Only failures.")
 def command(
@@ -41,6 +41,7 @@ def command(
     selection: str | None,
     junit: str | None,
     settings: tuple[str, ...],
+    type_field: str | None,
     verbose: bool,
     quiet: bool,
 ) -> int:
@@ -51,7 +52,8 @@ def command(
     from cep.testing.runner import run_tests
 
     only = _chooser(selection)
-    ruleset = load_rules(rule_files(rules), parse_settings(settings), warnings=False)
+    loading = Loading(settings=settings, type_field=type_field)
+    ruleset = load_rules(rule_files(rules), loading, warnings=False)
     started = perf_counter()
     results = run_tests(ruleset, only=only)
     elapsed = perf_counter() - started

@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import dataclass, field
 
 from cep.explain.duration import duration
-from cep.explain.words import as_written, repetitions, times, window_text
+from cep.explain.expression import shown
+from cep.explain.words import repetitions, times, window_text
 from dsl import checked
 
 
@@ -53,7 +54,7 @@ def diagram(rule: checked.Rule) -> Graph:
         ends, waiting = [box], ""
     else:
         ends, waiting = _sequence(graph, rule.pattern.nodes, [start])
-    having = f"having {as_written(rule.having)}" if rule.having is not None else ""
+    having = f"having {shown(rule.having)}" if rule.having is not None else ""
     graph.edge(ends, graph.node(_match_lines(rule), "round"), _joined(waiting, having))
     for guard in rule.unless:
         killer = graph.node([f"unless {guard.stream}", *_where(guard.where)], "hexagon")
@@ -143,11 +144,11 @@ def _times(step: checked.Step) -> list[str]:
 
 
 def _where(condition: checked.Value | None) -> list[str]:
-    return [] if condition is None else [_shortened(as_written(condition))]
+    return [] if condition is None else [_shortened(shown(condition))]
 
 
 def _condition(condition: checked.Value | None) -> str:
-    return "" if condition is None else f" where {_shortened(as_written(condition))}"
+    return "" if condition is None else f" where {_shortened(shown(condition))}"
 
 
 def _shortened(words: str, width: int = 60) -> str:
@@ -171,8 +172,8 @@ def to_mermaid(graph: Graph) -> str:
     lines = ["flowchart LR", f"    %% {' '.join(graph.title.split())}"]
     for name, (label, shape) in graph.nodes.items():
         left, right = _MERMAID_SHAPES[shape]
-        shown = "<br/>".join(line.translate(_MERMAID_ESCAPES) for line in label)
-        lines.append(f'    {name}{left}"{shown}"{right}')
+        inside = "<br/>".join(line.translate(_MERMAID_ESCAPES) for line in label)
+        lines.append(f'    {name}{left}"{inside}"{right}')
     for source, target, text in graph.edges:
         arrow = f'-- "{text.translate(_MERMAID_ESCAPES)}" -->' if text else "-->"
         lines.append(f"    {source} {arrow} {target}")

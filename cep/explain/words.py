@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cep.explain.bounds import bounds
 from cep.explain.duration import duration
+from cep.explain.expression import shown
 from dsl import checked
 
 _SKIPS = {
@@ -38,7 +39,7 @@ def _lines(rule: checked.Rule) -> Iterator[str]:
     yield from (f"    {line}" for line in _pattern(rule.pattern))
     yield from (f"  unless {_guard(guard)}" for guard in rule.unless)
     if rule.having is not None:
-        yield f"  having {as_written(rule.having)}"
+        yield f"  having {shown(rule.having)}"
     yield from (f"  {line}" for line in _policy(rule))
     yield from (f"  bound: {line}" for line in bounds(rule))
 
@@ -96,7 +97,7 @@ def step_text(step: checked.Step) -> str:
     if step.quantifier != checked.Quantifier():
         parts.append(f"({repetitions(step)})")
     if step.where is not None:
-        parts.append(f"where {as_written(step.where)}")
+        parts.append(f"where {shown(step.where)}")
     if step.after is not None:
         parts.append(f"at least {duration(step.after)} later")
     if step.within is not None:
@@ -128,22 +129,22 @@ def times(quantifier: checked.Quantifier) -> str:
 
 
 def _guard(guard: checked.Guard) -> str:
-    where = f" where {as_written(guard.where)}" if guard.where is not None else ""
+    where = f" where {shown(guard.where)}" if guard.where is not None else ""
     within = f" within {duration(guard.within)}" if guard.within is not None else ""
     return guard.stream + where + within
 
 
 def _window(window: checked.WindowPattern) -> Iterator[str]:
-    where = f" where {as_written(window.where)}" if window.where is not None else ""
+    where = f" where {shown(window.where)}" if window.where is not None else ""
     yield f"{window.stream}{where} over a window: {window_text(window)}"
     for field in window.fields:
         if not field.name.startswith("_"):
-            argument = as_written(field.argument) if field.argument is not None else ""
+            argument = shown(field.argument) if field.argument is not None else ""
             distinct = "distinct " if field.distinct else ""
-            condition = f" where {as_written(field.where)}" if field.where is not None else ""
+            condition = f" where {shown(field.where)}" if field.where is not None else ""
             yield f"{field.name} = {field.function}({distinct}{argument}){condition}"
     for name, value in window.derived:
-        yield f"{name} = {as_written(value)}"
+        yield f"{name} = {shown(value)}"
 
 
 def window_text(window: checked.WindowPattern) -> str:
@@ -167,13 +168,8 @@ def _policy(rule: checked.Rule) -> Iterator[str]:
         yield f"report {rule.report.replace('_', ' ')}"
     if rule.dedup is not None:
         by = rule.dedup.by
-        per = ", ".join(as_written(value) for value in by) if by else "key"
+        per = ", ".join(shown(value) for value in by) if by else "key"
         yield f"at most one match per {per} in {duration(rule.dedup.duration)}"
     yield from (f"each match becomes an event of {emit.stream}" for emit in rule.emit)
     if rule.timeout_alert is not None or rule.timeout_emit:
         yield "a run that ends incomplete is reported (on timeout)"
-
-
-def as_written(value: checked.Value) -> str:
-    """The expression as it was written, on one line."""
-    return " ".join(value.span.text.split())
