@@ -1,1 +1,91 @@
-"""Complex event processing for Python."""
+"""Complex event processing for Python: rules over event logs and streams.
+
+A host loads rules and gives an engine events:
+
+>>> import cep
+>>> rules = cep.loads('''
+... rule brute_force {
+...   by user
+...   sequence within 10m {
+...     fail: login{3} where ok == false
+...     good: login    where ok == true
+...   }
+...   alert "{user} got in after {count(fail)} failures"
+... }
+... ''')
+>>> engine = cep.Engine(rules)
+>>> events = [{"type": "login", "user": "bob", "ok": False, "time": t} for t in (1, 2, 3)]
+>>> events.append({"type": "login", "user": "bob", "ok": True, "time": 4})
+>>> [match.message for match in engine.process(events)]
+['bob got in after 3 failures']
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cep.engine import (
+        BadEvent,
+        ConcurrentUse,
+        Engine,
+        RuleStats,
+        Stats,
+        Undecided,
+        run_sources,
+    )
+    from cep.event import LateEvent
+    from cep.match import Match
+    from cep.ruleset import Ruleset, load, loads
+    from cep.source.base import Reject
+    from dsl.diagnostics import Diagnostic, RuleError
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BadEvent": "cep.engine",
+    "ConcurrentUse": "cep.engine",
+    "Diagnostic": "dsl.diagnostics",
+    "Engine": "cep.engine",
+    "LateEvent": "cep.event",
+    "Match": "cep.match",
+    "Reject": "cep.source.base",
+    "RuleError": "dsl.diagnostics",
+    "RuleStats": "cep.engine",
+    "Ruleset": "cep.ruleset",
+    "Stats": "cep.engine",
+    "Undecided": "cep.engine",
+    "load": "cep.ruleset",
+    "loads": "cep.ruleset",
+    "run_sources": "cep.engine",
+}
+
+__all__ = [
+    "BadEvent",
+    "ConcurrentUse",
+    "Diagnostic",
+    "Engine",
+    "LateEvent",
+    "Match",
+    "Reject",
+    "RuleError",
+    "RuleStats",
+    "Ruleset",
+    "Stats",
+    "Undecided",
+    "load",
+    "loads",
+    "run_sources",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are loaded when they are first used: the command line starts without them."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'cep' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value

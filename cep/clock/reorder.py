@@ -141,6 +141,11 @@ class Reorder(Generic[EventT]):
         self._advance(source, held, max(times))
         return self._release()
 
+    def pass_over(self, source: int, seen: int) -> None:
+        """Events up to time `seen` have come in order and gone out without being held."""
+        held = self._sources[source]
+        self._advance(source, held, max(held.seen, seen))
+
     def take_late(self) -> list[Late[EventT]]:
         """The late events since the last call, in order of arrival."""
         late, self._late = self._late, []

@@ -1,0 +1,75 @@
+"""Timers of the engine clock: what is due next, in a fixed order.
+
+A timer is due at a moment of event time. The ends of the language are of two kinds: *exclusive*
+ones (buckets, dedup) take effect when the clock reaches T, *inclusive* ones (`within`, absence)
+when it has passed T, which for integers of microseconds is when it reaches T + 1. Both are kept
+as the moment at which they fire; where they coincide, the inclusive one (whose T is earlier) goes
+first, then the rule's name, then the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from cep.key import key_order
+
+NEVER = 1 << 62
+"""A time after every other."""
+
+
+class Timed(Protocol):
+    """A rule as its timers know it: where it stands among the rules, and what it does when due."""
+
+    order: int
+
+    def on_time(self, state: Any, now: int) -> None: ...
+
+
+class Timers:
+    """Pending wake-ups.
+
+    `due` is the moment of the earliest. A wake-up whose state has since asked for another moment
+    (`state.wake`) is stale and passed over. Adding costs O(log moments), where many wake-ups may
+    share a moment.
+    """
+
+    def __init__(self) -> None:
+        self.due = NEVER
+        self._moments: list[tuple[int, int]] = []
+        self._pending: dict[tuple[int, int], list[tuple[Timed, Any]]] = {}
+
+    def add(self, due: int, rule: Timed, state: Any, exclusive: bool = False) -> None:
+        """Wakes `rule` for `state` when the clock reaches `due`."""
+        moment = (due, 1 if exclusive else 0)
+        waiting = self._pending.get(moment)
+        if waiting is None:
+            self._pending[moment] = [(rule, state)]
+            heappush(self._moments, moment)
+            if due < self.due:
+                self.due = due
+        else:
+            waiting.append((rule, state))
+
+    def take(self, now: int) -> Iterator[tuple[int, Timed, Any]]:
+        """Takes the wake-ups due at or before `now`, in order: (moment, rule, state).
+
+        Wake-ups that are added on the way and are due too come in their turn.
+        """
+        while self._moments and self._moments[0][0] <= now:
+            moment = heappop(self._moments)
+            waiting = self._pending.pop(moment)
+            due = moment[0]
+            live = [(rule, state) for rule, state in waiting if state.wake == due]
+            if len(live) > 1:
+                live.sort(key=_order)
+            for rule, state in live:
+                if state.wake == due:
+                    yield due, rule, state
+        self.due = self._moments[0][0] if self._moments else NEVER
+
+
+def _order(item: tuple[Timed, Any]) -> tuple[int, Any]:
+    rule, state = item
+    return rule.order, key_order(state.key)

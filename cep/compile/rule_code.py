@@ -1,0 +1,938 @@
+"""Writes the Python of one rule: handlers for events, specialised for this rule and kind of event.
+
+In: an automaton, the shape of events, the constants of the dispatch. Out: text of a function
+`make(run, constants)` that gives the handlers, and the constants. Equal rules but for their
+constants have equal text, so it is compiled once for all of them.
+
+What a handler does with an event of a key, in the order that the reference lays down:
+
+1. `unless` kills runs; `no` and `until` close edges (runs move to the state without them).
+2. States are visited from the last to the first, so that an event is used once per run. A run that
+   can take the event moves on with a new node; one that cannot stays (or dies, where strict).
+3. The event may open a run.
+4. Runs that have become complete go to the selection (`run.finish`).
+
+Conditions are tried in their fast form; when that raises (a value of an unexpected type, a failed
+call), the careful three-valued form decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from cep.compile.environment import EventEnv, Surroundings
+from cep.compile.expressions import careful, careful_value, truth
+from cep.compile.writer import Writer
+from cep.plan.automaton import Absence, Atom, Automaton, Edge, Position, State, Variable
+from cep.plan.dispatch import Entry
+from cep.plan.states import equality, reach_of, survives, variables_in
+from cep.plan.values import FALSE, Seen, Tally
+from dsl.checked import Field, IsMissing, StepAggregate, Value
+
+
+@dataclass(slots=True)
+class RuleCode:
+    """The text of a rule's module and the objects it refers to; `make` gives a list: a handler for
+    each entry of the dispatch."""
+
+    text: str
+    constants: list[object]
+
+
+def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundings) -> RuleCode:
+    """The code of a rule, with one handler for each entry of its dispatch."""
+    module = _Module(automaton, around)
+    handlers = Writer()
+    for entry in entries:
+        _Handler(module, entry).write(handlers)
+    w = Writer()
+    with w.block("def make(run, constants):"):
+        if around.constants.values:
+            names = ", ".join(f"c{i}" for i in range(len(around.constants.values)))
+            w(f"({names},) = constants")
+        w("states, State, careful = run.states, run.State, run.careful")
+        w("get, arm, finish, unrouted = states.get, run.arm, run.finish, run.unrouted")
+        for line in (module.tallies.text() + handlers.text()).splitlines():
+            w(line)
+        w(f"return [{', '.join(f'on_{entry.number}' for entry in entries)}]")
+    return RuleCode(w.text(), around.constants.values)
+
+
+class _Module:
+    """What the handlers of one rule share: where they stand, and functions for aggregates over
+    bound steps that cannot be carried along event by event."""
+
+    def __init__(self, automaton: Automaton, around: Surroundings) -> None:
+        self.automaton = automaton
+        self.around = around
+        self.tracked = _tracked(automaton)
+        self.tallies = Writer()
+        self._names: dict[Tally, str] = {}
+
+    def tally(self, value: Tally) -> str:
+        """Code for such an aggregate of the run with the newest node `nd`."""
+        if value not in self._names:
+            name = self._names[value] = f"tally_{len(self._names)}"
+            step = self.automaton.steps.index(value.aggregate.step)
+            with self.tallies.block(f"def {name}(nd):"):
+                code = aggregate_code(
+                    value.aggregate, value.aggregate.argument, "events", self.around
+                )
+                self.tallies(f"events = run.events_of_step(nd, {step})")
+                self.tallies(f"return {code}")
+        return f"{self._names[value]}(nd)"
+
+
+def aggregate_code(
+    value: StepAggregate, argument: Value | None, events: str, around: Surroundings
+) -> str:
+    """Code of an aggregate over the list of a step's events; `argument` is over one event `x`."""
+    if argument is None:
+        return f"len({events})"
+    one = careful_value(argument, EventEnv(around, event="x"))
+    name = "count_distinct" if value.distinct else value.function
+    extra = "".join(f", {careful_value(v, EventEnv(around))}" for v in value.extra)
+    return f"careful.call(aggregates.{name}, [{one} for x in {events}]{extra})"
+
+
+class _Handler:
+    """One handler: the code that runs for one kind of event."""
+
+    def __init__(self, module: _Module, entry: Entry) -> None:
+        self.module = module
+        self.a = module.automaton
+        self.rule = self.a.rule
+        self.entry = entry
+        self.env = EventEnv(module.around)
+        self.w = Writer()
+        self.tests: dict[int, str] = {}
+        self.inside = "True"
+        self.order = sorted(self.a.states, key=lambda s: (-s.rank, s.index))
+        self.visited: set[int] = set()
+        self.deferred: set[int] = set()
+
+    # ------------------------------------------------------------------ the frame
+
+    def write(self, out: Writer) -> None:
+        name = f"on_{self.entry.number}"
+        keys = sorted({self.a.atoms[i].key for i in self.entry.atoms})
+        with out.block(f"def {name}(e):"):
+            out("t = e.t")
+            if len(keys) == 1:
+                self._key(out, keys[0])
+                self._lines(out, several=False)
+            else:
+                self._several_keys(out, keys)
+        if len(keys) > 1:
+            with out.block(f"def {name}_key(e, t, k, m):"):
+                self._lines(out, several=True)
+
+    def _key(self, out: Writer, index: int) -> None:
+        out(f"k = {self._key_code(index)}")
+        if self.a.keys[index]:
+            missing = "k is None" if len(self.a.keys[index]) == 1 else "None in k"
+            with out.block(f"if {missing}:"):
+                out("return unrouted()")
+
+    def _key_code(self, index: int) -> str:
+        parts = [self._key_part(value) for value in self.a.keys[index]]
+        if not parts:
+            return "()"
+        return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+    def _key_part(self, value: Value) -> str:
+        if isinstance(value, Field) and not self.module.around.shape.uses[value.path].asks_missing:
+            load = self.env.load(value)
+            name = self.env.temporary()
+            return f"({name} if ({name} := {load}).__class__ is str else key_of({name}))"
+        return f"key_of({careful_value(value, self.env)})"
+
+    def _several_keys(self, out: Writer, keys: list[int]) -> None:
+        """An event goes to every key that any of the atoms gives it, to each once."""
+        out("routes = {}")
+        for index in keys:
+            atoms = [i for i in self.entry.atoms if self.a.atoms[i].key == index]
+            tests = [self._membership_code(i) for i in atoms]
+            condition = "True" if "True" in tests else " or ".join(f"({x})" for x in tests)
+            with out.block(f"if {condition}:"):
+                out(f"k = {self._key_code(index)}")
+                missing = "k is None" if len(self.a.keys[index]) == 1 else "None in k"
+                if self.a.keys[index]:
+                    with out.block(f"if {missing}:"):
+                        out("unrouted()")
+                    with out.block("else:"):
+                        out(f"routes[k] = routes.get(k, 0) | {1 << index}")
+                else:
+                    out(f"routes[k] = routes.get(k, 0) | {1 << index}")
+        with out.block("for k, m in run.in_order(routes):"):
+            out(f"on_{self.entry.number}_key(e, t, k, m)")
+
+    def _membership_code(self, atom: int) -> str:
+        return self._conjunction(self.entry.membership[atom])
+
+    def _lines(self, out: Writer, several: bool) -> None:
+        self.several = several
+        self.w = out
+        self._filters()
+        if not self.a.states and not self.a.quiet:
+            self._stateless()
+            return
+        self._find_state()
+        if self.a.within is not None:
+            out(f"low = t - {self.a.within}")
+        if self.rule.keep is not None:
+            out(f"low_keep = t - {self.rule.keep}")
+        if self._may_complete():
+            out("done = []")
+        opening = [edge for edge in self.a.openings if self._atom(edge) in self.tests]
+        if self.rule.start == "first" and opening:
+            out("had = run.has_runs(st, t)")
+        if self.rule.start == "latest" and opening:
+            out("extended = False")
+        self._unless()
+        self._absences()
+        self._untils()
+        for target in sorted(self._deferrable()):
+            out(f"w{target} = []")
+        for state in self.order:
+            self._visit(state)
+            self.visited.add(state.index)
+        self._merge_deferred()
+        self._open(opening)
+        self._quiet()
+        self._end()
+
+    def _filters(self) -> None:
+        """`x3 = …`: whether the event fits atom 3 by what stands in the event alone."""
+        for index in self.entry.atoms:
+            condition = self._conjunction(self.entry.filters[index])
+            if self.several:
+                bit = 1 << self.a.atoms[index].key
+                condition = f"m & {bit} and {condition}" if condition != "True" else f"m & {bit}"
+            if condition == "True":
+                self.tests[index] = "True"
+                continue
+            self._assign(f"x{index}", condition, self.entry.filters[index])
+            self.tests[index] = f"x{index}"
+        if self._strict_states():
+            self._membership_test()
+
+    def _membership_test(self) -> None:
+        """`inside`: whether the event is one of the rule's input streams; strictness counts it."""
+        parts = []
+        for index in self.entry.members:
+            code = self._membership_code(index)
+            if self.several:
+                bit = 1 << self.a.atoms[index].key
+                code = f"m & {bit}" if code == "True" else f"(m & {bit} and {code})"
+            parts.append(code)
+        self.inside = "True"
+        if "True" not in parts:
+            self.w(f"inside = {' or '.join(dict.fromkeys(parts)) or 'False'}")
+            self.inside = "inside"
+
+    def _conjunction(self, conditions: Iterable[Value]) -> str:
+        codes = [truth(condition, self.env) for condition in conditions]
+        return " and ".join(f"({code})" if " " in code else code for code in codes) or "True"
+
+    def _assign(self, name: str, code: str, conditions: Iterable[Value]) -> None:
+        """`name = code`, by the careful form when the fast one raises."""
+        conditions = list(conditions)
+        if not conditions:
+            self.w(f"{name} = {code}")
+            return
+        slow = " and ".join(f"{careful(c, self.env)} is True" for c in conditions)
+        with self.w.block("try:"):
+            self.w(f"{name} = {code}")
+        with self.w.block("except Exception:"):
+            prefix = (
+                f"m & {1 << self.a.atoms[int(name[1:])].key} and "
+                if (self.several and name[0] == "x")
+                else ""
+            )
+            self.w(f"{name} = {prefix}{slow}")
+
+    def _stateless(self) -> None:
+        """A rule of single events: nothing is kept, every event that fits is a match."""
+        for edge in self.a.openings:
+            test = self.tests.get(self._atom(edge))
+            if test is not None:
+                with self.w.block(f"if {test}:"):
+                    self.w(f"run.single(k, t, (e, {edge.target}, None, -1, t, 1, 1))")
+
+    def _find_state(self) -> None:
+        w = self.w
+        w("st = get(k)")
+        openings = sorted({self._atom(e) for e in self.a.openings} & set(self.tests))
+        quiet = [a.atom for a in self.a.quiet if a.atom in self.tests]
+        tests = [self.tests[i] for i in (*openings, *quiet)]
+        with w.block("if st is None:"):
+            if not tests:
+                w("return")
+            else:
+                if "True" not in tests:
+                    with w.block(f"if not ({' or '.join(dict.fromkeys(tests))}):"):
+                        w("return")
+                w("st = states[k] = State()")
+                w("st.key = k")
+        w("st.number = n = st.number + 1")
+
+    def _may_complete(self) -> bool:
+        """Whether an event of this kind can complete a run."""
+        edges = [*self.a.openings, *(edge for state in self.a.states for edge in state.edges)]
+        takes = any(
+            self.a.entered[edge.target] is None and self._atom(edge) in self.tests for edge in edges
+        )
+        closes = any(
+            state.key.close is not None
+            and (state.key.close.on_break or state.key.close.until in self.tests)
+            for state in self.a.states
+        )
+        return takes or closes
+
+    def _atom(self, edge: Edge) -> int:
+        return self.a.positions[edge.target].atom
+
+    def _strict_states(self) -> bool:
+        return any(state.is_strict for state in self.a.states)
+
+    # ------------------------------------------------------------------ what kills and closes
+
+    def _unless(self) -> None:
+        for atom in self._atoms("unless"):
+            with self.w.block(f"if {self.tests[atom.index]}:"):
+                if not atom.guards:
+                    for state in self.a.states:
+                        self.w(f"st.s{state.index} = None")
+                    continue
+                for state in self.a.states:
+                    if _can_see(atom, state):
+                        self._split(state, atom.guards, None, lambda s: None)
+
+    def _atoms(self, kind: str) -> list[Atom]:
+        return [self.a.atoms[i] for i in self.entry.atoms if self.a.atoms[i].kind == kind]
+
+    def _absences(self) -> None:
+        for atom in self._atoms("no"):
+            hits = [
+                (state, absence, target)
+                for state in self.a.states
+                for absence, target in state.after_absence.items()
+                if absence.atom == atom.index
+            ]
+            if not hits:
+                continue
+            with self.w.block(f"if {self.tests[atom.index]}:"):
+                for state, absence, target in hits:
+                    timed = self._timed(state, absence)
+                    self._split(state, atom.guards, timed, self._mover(state, target))
+
+    def _timed(self, state: State, absence: Absence) -> int | None:
+        """How long the absence forbids, when that must be asked. A trailing one ends with its run."""
+        deadline = state.key.deadline
+        if absence.within is None or (
+            deadline is not None
+            and absence in deadline.absences
+            and absence.within == deadline.after
+            and not any(absence in edge.absences for edge in state.edges)
+        ):
+            return None
+        return absence.within
+
+    def _untils(self) -> None:
+        for atom in self._atoms("until"):
+            hits = [s for s in self.a.states if atom.index in s.after_until]
+            if not hits:
+                continue
+            with self.w.block(f"if {self.tests[atom.index]}:"):
+                for state in hits:
+                    close = state.key.close
+                    if close is not None and close.until == atom.index:
+                        self._split(state, atom.guards, None, self._closer(state))
+                    else:
+                        target = state.after_until[atom.index]
+                        self._split(state, atom.guards, None, self._mover(state, target))
+
+    def _mover(self, state: State, target: int | None) -> Callable[[State], None]:
+        """Writes how a run (node `nd`, variables `v…`) goes to another state without an event."""
+        if target is None:
+            return lambda source: None
+
+        def move(source: State) -> None:
+            names = {v: _var(source, v) for v in source.variables}
+            self._insert(self.a.states[target], "nd", names)
+
+        return move
+
+    def _closer(self, state: State) -> Callable[[State], None]:
+        close = state.key.close
+        assert close is not None
+
+        def complete(source: State) -> None:
+            if close.at_least is not None:
+                counter = _var(source, Variable(str(source.key.counted), "counter"))
+                with self.w.block(f"if {counter} >= {close.at_least}:"):
+                    self.w("done.append(nd)")
+            else:
+                self.w("done.append(nd)")
+
+        return complete
+
+    def _split(
+        self,
+        state: State,
+        guards: tuple[Value, ...],
+        timed: int | None,
+        hit: Callable[[State], None],
+    ) -> None:
+        """Runs of `state` for which the guards hold are taken out and given to `hit`."""
+        w, slot = self.w, f"st.s{state.index}"
+        conditional = bool(guards) or timed is not None
+        if state.form == "one" and guards:
+            return  # nothing of these runs can be seen: no condition on them is true
+        with w.block(f"if {slot}:"):
+            if state.form == "list":
+                w(f"rs, {slot} = {slot}, None")
+                with w.block("for r in rs:"):
+                    self._unpack(state)
+                    if conditional:
+                        self._guard_test(guards, state, timed)
+                        with w.block("if not ok:"):
+                            self._push(slot, "r")
+                            w("continue")
+                    hit(state)
+            elif state.form == "one":
+                w(f"g, {slot} = {slot}, None")
+                with w.block("for nd in g[0]:"):
+                    hit(state)
+            else:
+                w(f"d, {slot} = {slot}, None")
+                with w.block("for hk, g in d.items():"):
+                    w(f"{_var(state, state.variables[0])} = g[3]")
+                    if conditional:
+                        self._guard_test(guards, state, timed)
+                        with w.block("if not ok:"):
+                            with w.block(f"if {slot} is None:"):
+                                w(f"{slot} = {{}}")
+                            w(f"{slot}[hk] = g")
+                            w("continue")
+                    with w.block("for nd in g[0]:"):
+                        hit(state)
+
+    def _guard_test(self, guards: tuple[Value, ...], state: State, timed: int | None) -> None:
+        """`ok = …` for guards over the event and a run of `state`."""
+        env = self._run_env(state)
+        fast = [f"t <= nd[0].t + {timed}"] if timed is not None else []
+        slow = list(fast)
+        fast += [f"({truth(guard, env)})" for guard in guards]
+        slow += [f"{careful(guard, env)} is True" for guard in guards]
+        if not guards:
+            self.w(f"ok = {' and '.join(fast)}")
+            return
+        with self.w.block("try:"):
+            self.w(f"ok = {' and '.join(fast)}")
+        with self.w.block("except Exception:"):
+            self.w(f"ok = {' and '.join(slow)}")
+
+    def _run_env(self, state: State) -> EventEnv:
+        names = {v: _var(state, v) for v in state.variables}
+        return EventEnv(self.module.around, names, self.module.tracked, self.module.tally)
+
+    def _unpack(self, state: State) -> None:
+        stored = _stored(state)
+        if stored:
+            self.w(f"nd, {', '.join(_var(state, v) for v in stored)} = r")
+        else:
+            self.w("nd = r")
+
+    def _push(self, slot: str, item: str) -> None:
+        with self.w.block(f"if {slot} is None:"):
+            self.w(f"{slot} = [{item}]")
+        with self.w.block("else:"):
+            self.w(f"{slot}.append({item})")
+
+    # ------------------------------------------------------------------ steps of live runs
+
+    def _deferrable(self) -> set[int]:
+        """States that runs may enter before they have been visited."""
+        place = {state.index: i for i, state in enumerate(self.order)}
+        found: set[int] = set()
+        for state in self.order:
+            for edge in self._taken_edges(state):
+                target = self.a.entered[edge.target]
+                if target is None:
+                    continue
+                ahead = place[target] > place[state.index]
+                if ahead or (target == state.index and state.form == "hash"):
+                    found.add(target)
+            after = state.after_pass
+            if after is not None and after != state.index and place[after] > place[state.index]:
+                found.add(after)
+        self.deferred = found
+        return found
+
+    def _taken_edges(self, state: State) -> list[Edge]:
+        return [edge for edge in state.edges if self._atom(edge) in self.tests]
+
+    def _visit(self, state: State) -> None:
+        edges = self._taken_edges(state)
+        strict = state.is_strict
+        if not edges and not strict:
+            return
+        tests = list(dict.fromkeys(self.tests[self._atom(edge)] for edge in edges))
+        if strict:
+            tests = [self.inside, *tests]
+        guard = "" if "True" in tests else f" and ({' or '.join(tests)})"
+        with self.w.block(f"if st.s{state.index}{guard}:"):
+            if state.form == "list":
+                self._visit_list(state, edges)
+            elif state.form == "one":
+                self._visit_one(state, edges)
+            elif not strict and all(self._equality(state, edge) for edge in edges):
+                self._visit_hash(state, edges)
+            else:
+                self._visit_hashed_groups(state, edges)
+
+    def _equality(self, state: State, edge: Edge) -> tuple[Value, tuple[Value, ...]] | None:
+        """The event's side of an edge's equality with the hash variable, and the other guards."""
+        assert state.hash_variable is not None
+        guards = self.a.positions[edge.target].guards
+        for guard in guards:
+            own = equality(guard, state.hash_variable)
+            if own is not None:
+                return own, tuple(other for other in guards if other is not guard)
+        return None
+
+    def _expired(self, state: State) -> str | None:
+        """The test that a run can take nothing any more because its time is over."""
+        tests = []
+        if self.a.within is not None and state.key.deadline is None:
+            tests.append("nd[4] < low")
+        if self.rule.keep is not None:
+            tests.append("nd[4] < low_keep")
+        return " or ".join(tests) or None
+
+    def _visit_list(self, state: State, edges: list[Edge]) -> None:
+        w = self.w
+        w(f"rs, st.s{state.index} = st.s{state.index}, None")
+        w("keep = []")
+        with w.block("for r in rs:"):
+            self._unpack(state)
+            expired = self._expired(state)
+            if expired is not None:
+                with w.block(f"if {expired}:"):
+                    w("continue")
+            stays = self._takes(state, edges, "nd, -1, nd[4], nd[5], n")
+            self._pass_over(state, stays, "keep.append(r)")
+        with w.block("if keep:"):
+            with w.block(f"if st.s{state.index}:"):
+                w(f"st.s{state.index} += keep")
+            with w.block("else:"):
+                w(f"st.s{state.index} = keep")
+
+    def _pass_over(self, state: State, stays: str | None, keep: str) -> None:
+        """What becomes of a run that did not take the event: `stays` is the test, None: always."""
+        w = self.w
+
+        def passed() -> None:
+            if state.after_pass == state.index:
+                w(keep)
+                return
+
+            def other() -> None:
+                close = state.key.close
+                if close is not None and close.on_break:
+                    self._closer(state)(state)
+                elif state.after_pass is not None:
+                    names = {v: _var(state, v) for v in state.variables}
+                    self._insert(self.a.states[state.after_pass], "nd", names)
+
+            if self.inside == "True":
+                other()
+            else:
+                with w.block(f"if not {self.inside}:"):
+                    w(keep)
+                with w.block("else:"):
+                    other()
+
+        if stays is None:
+            passed()
+        elif stays != "False":
+            with w.block(f"if {stays}:"):
+                passed()
+
+    def _takes(self, state: State, edges: list[Edge], history: str) -> str | None:
+        """Tries each edge with the run `nd`; returns the test that the run is passed over."""
+        w = self.w
+        if not edges:
+            return None
+        certain = False
+        uses_flag = any(edge.mode != "any" for edge in edges)
+        if uses_flag:
+            w("stays = True")
+        for edge in edges:
+            position = self.a.positions[edge.target]
+            test = self._edge_test(state, edge, position)
+
+            def take(edge: Edge = edge, position: Position = position) -> None:
+                w(f"nn = (e, {position.index}, {history})")
+                self._arrive(state, edge, position)
+                if edge.mode != "any":
+                    w("stays = False")
+
+            if test is None:
+                take()
+                certain = certain or edge.mode != "any"
+            else:
+                with w.block(f"if {test}:"):
+                    take()
+        if not uses_flag:
+            return None
+        return "False" if certain else "stays"
+
+    def _edge_test(self, state: State, edge: Edge, position: Position) -> str | None:
+        """Code of the test whether a run takes the event by this edge; None when it always does."""
+        tests = []
+        if self.tests[position.atom] != "True":
+            tests.append(self.tests[position.atom])
+        if self.a.within is not None and state.key.deadline is not None:
+            tests.append("nd[4] >= low")
+        tests += self._structural_tests(state, edge, position)
+        if not position.guards:
+            return " and ".join(tests) or None
+        if FALSE in position.guards:
+            return "False"
+        if tests:
+            self.w(f"ok = {' and '.join(tests)}")
+            with self.w.block("if ok:"):
+                self._guard_test(position.guards, state, None)
+        else:
+            self._guard_test(position.guards, state, None)
+        return "ok"
+
+    def _structural_tests(self, state: State, edge: Edge, position: Position) -> list[str]:
+        tests = []
+        bounds = edge.bounds
+        if bounds is not None:
+            before = Variable(bounds.step, "before")
+            base = "nd[0].t" if bounds.entering else _var(state, before)
+            if bounds.within is not None:
+                tests.append(f"t <= {base} + {bounds.within}")
+            if bounds.after is not None:
+                tests.append(f"t >= {base} + {bounds.after}")
+        if edge.at_least is not None or edge.below is not None:
+            counter = _var(state, Variable(str(state.key.counted), "counter"))
+            if edge.at_least is not None:
+                tests.append(f"{counter} >= {edge.at_least}")
+            if edge.below is not None:
+                tests.append(f"{counter} < {edge.below}")
+        if position.group_start is not None and not position.group_first:
+            group, within = position.group_start
+            began = _var(state, Variable(str(group), "began"))
+            tests.append(f"t <= {began} + {within}")
+        return tests
+
+    def _arrive(self, state: State | None, edge: Edge, position: Position) -> None:
+        """The new run `nn` gets where the edge leads: it is complete, or waits in a state."""
+        index = self.a.entered[position.index]
+        if (
+            self.rule.start == "latest"
+            and state is not None
+            and state.at_first_step
+            and index is not None
+            and self.a.states[index].at_first_step
+        ):
+            self.w("extended = True")
+        if index is None:
+            self.w("done.append(nn)")
+            return
+        target = self.a.states[index]
+        names = {v: self._updated(v, state, position) for v in target.variables}
+        self._insert(target, "nn", names)
+        self._arm_deadline(target)
+
+    def _arm_deadline(self, target: State) -> None:
+        deadline = target.key.deadline
+        if deadline is not None:
+            base = "nn[4]" if deadline.from_first else "t"
+            self.w(f"arm(st, {base} + {deadline.after + 1})")
+            return
+        reach = reach_of(target)
+        if self.a.keep is None and reach is not None:
+            self.w(f"arm(st, t + {reach + 1})")
+
+    def _updated(self, variable: Variable, state: State | None, position: Position) -> str:
+        """Code of a variable's value after taking the event at `position` from `state`."""
+        before = state.may_be_bound if state is not None else frozenset()
+        old = None
+        if state is not None and survives(variable, position, before):
+            old = _var(state, variable) if variable in state.variables else None
+        if variable.kind == "before":
+            return old if old is not None else "nd[0].t" if state is not None else "t"
+        if variable.kind == "began":
+            return old if old is not None else "t"
+        if variable.kind == "counter":
+            return f"{old} + 1" if old is not None else "2"
+        if variable.kind == "history":
+            return "None"
+        if variable.step != position.step:
+            return old if old is not None else self._nothing(variable)
+        return self._with_event(variable, old)
+
+    def _nothing(self, variable: Variable) -> str:
+        return (
+            "UNSET"
+            if variable in self.module.tracked
+            else "0"
+            if variable.kind == "count"
+            else "None"
+        )
+
+    def _with_event(self, variable: Variable, old: str | None) -> str:
+        """The variable of a step after one more of its events, the tested one."""
+        if variable.kind == "count" and variable.argument is None:
+            return f"({old} or 0) + 1" if old is not None else "1"
+        assert variable.argument is not None
+        raw = self.env.raw(variable.argument)
+        new = raw if raw is not None else careful_value(variable.argument, self.env)
+        if variable.kind == "last":
+            return new
+        if variable.kind == "first":
+            if old is None:
+                return new
+            return f"({new} if {old} is {self._nothing(variable)} else {old})"
+        return f"run.step_{variable.kind}({old}, {new})"
+
+    def _visit_one(self, state: State, edges: list[Edge]) -> None:
+        w, slot = self.w, f"st.s{state.index}"
+        w(f"g = {slot}")
+        expired = self._expired(state)
+        if expired is not None:
+            with w.block(f"if {expired.replace('nd[4]', 'g[1]')}:"):
+                w(f"{slot} = None")
+            with w.block("else:"):
+                self._take_group(state, edges)
+        else:
+            self._take_group(state, edges)
+
+    def _take_group(self, state: State, edges: list[Edge]) -> None:
+        w, slot = self.w, f"st.s{state.index}"
+        w(f"{slot} = None")
+        stays = self._takes(state, edges, "g[0], len(g[0]), g[1], g[2], n")
+
+        def put_back() -> None:
+            if state.after_pass == state.index or self.inside != "True":
+                with w.block(f"if {slot} is None:"):
+                    w(f"{slot} = g")
+                with w.block("else:"):
+                    w(f"{slot} = run.join(g, {slot})")
+
+        self._pass_over_group(state, stays, put_back)
+
+    def _pass_over_group(
+        self, state: State, stays: str | None, put_back: Callable[[], None]
+    ) -> None:
+        w = self.w
+
+        def passed() -> None:
+            if state.after_pass == state.index:
+                put_back()
+                return
+
+            def other() -> None:
+                close = state.key.close
+                if close is not None and close.on_break:
+                    w("done += g[0]")
+                elif state.after_pass is not None:
+                    names = {v: _var(state, v) for v in state.variables}
+                    with w.block("for nd in g[0]:"):
+                        self._insert(self.a.states[state.after_pass], "nd", names)
+
+            if self.inside == "True":
+                other()
+            else:
+                with w.block(f"if not {self.inside}:"):
+                    put_back()
+                with w.block("else:"):
+                    other()
+
+        if stays is None:
+            passed()
+        elif stays != "False":
+            with w.block(f"if {stays}:"):
+                passed()
+
+    def _visit_hash(self, state: State, edges: list[Edge]) -> None:
+        """Only the group whose value equals the event's can take it: one look-up an edge."""
+        w, slot = self.w, f"st.s{state.index}"
+        w(f"d = {slot}")
+        name = _var(state, state.variables[0])
+        for edge in edges:
+            found = self._equality(state, edge)
+            assert found is not None
+            own, others = found
+            position = self.a.positions[edge.target]
+            test = self.tests[position.atom]
+            with w.block(f"if {test}:") if test != "True" else w.block("if True:"):
+                w(f"hk = key_of({careful_value(own, self.env)})")
+                w("g = d.get(hk) if hk is not None else None")
+                expired = self._expired(state)
+                alive = f" and not ({expired.replace('nd[4]', 'g[1]')})" if expired else ""
+                with w.block(f"if g is not None{alive}:"):
+                    w(f"{name} = g[3]")
+                    if others:
+                        self._guard_test(others, state, None)
+                    with w.block("if ok:" if others else "if True:"):
+                        w(f"nn = (e, {position.index}, g[0], len(g[0]), g[1], g[2], n)")
+                        if edge.mode != "any":
+                            w("del d[hk]")
+                        self._arrive(state, edge, position)
+
+    def _visit_hashed_groups(self, state: State, edges: list[Edge]) -> None:
+        w, slot = self.w, f"st.s{state.index}"
+        w(f"d, {slot} = {slot}, None")
+        with w.block("for hk, g in d.items():"):
+            w(f"{_var(state, state.variables[0])} = g[3]")
+            expired = self._expired(state)
+            if expired is not None:
+                with w.block(f"if {expired.replace('nd[4]', 'g[1]')}:"):
+                    w("continue")
+            stays = self._takes(state, edges, "g[0], len(g[0]), g[1], g[2], n")
+
+            def put_back() -> None:
+                with w.block(f"if {slot} is None:"):
+                    w(f"{slot} = {{}}")
+                w(f"{slot}[hk] = run.join(g, {slot}[hk]) if hk in {slot} else g")
+
+            self._pass_over_group(state, stays, put_back)
+
+    # ------------------------------------------------------------------ putting runs into states
+
+    def _insert(self, target: State, node: str, names: dict[Variable, str]) -> None:
+        """Adds the run with this node and these variables to a state."""
+        values = [names.get(v, self._nothing(v)) for v in _stored(target)]
+        if target.index in self.deferred and target.index not in self.visited:
+            item = f"({node}, {', '.join(values)})" if values else node
+            self.w(f"w{target.index}.append({item})")
+            return
+        self._insert_now(target, node, values)
+
+    def _insert_now(self, target: State, node: str, values: list[str]) -> None:
+        w, slot = self.w, f"st.s{target.index}"
+        if target.form == "list":
+            item = f"({node}, {', '.join(values)})" if values else node
+            self._push(slot, item)
+        elif target.form == "one":
+            with w.block(f"if {slot} is None:"):
+                w(f"{slot} = [[{node}], {node}[4], {node}[5]]")
+            with w.block("else:"):
+                w(f"run.put({slot}, {node})")
+        else:
+            w(f"{slot} = run.put_hashed({slot}, {values[0]}, {node})")
+
+    def _merge_deferred(self) -> None:
+        w = self.w
+        for index in sorted(self.deferred):
+            target = self.a.states[index]
+            values = [f"u{i}" for i in range(len(_stored(target)))]
+            with w.block(f"for r in w{index}:"):
+                w(f"nn, {', '.join(values)} = r" if values else "nn = r")
+                self._insert_now(target, "nn", values)
+
+    # ------------------------------------------------------------------ openings and the end
+
+    def _open(self, openings: list[Edge]) -> None:
+        for edge in openings:
+            position = self.a.positions[edge.target]
+            tests = [] if self.tests[position.atom] == "True" else [self.tests[position.atom]]
+            tests += [
+                f"(st.q{i} is None or t - st.q{i} > {absence.within})"
+                for i, absence in enumerate(self.a.quiet)
+            ]
+            if self.rule.start == "first":
+                tests.append("not had")
+            if self.rule.start == "latest":
+                tests.append("not extended")
+            tests += self._first_guards(position)
+            with self.w.block(f"if {' and '.join(tests) or 'True'}:"):
+                self._open_run(edge, position)
+
+    def _first_guards(self, position: Position) -> list[str]:
+        """Guards of a first step: whatever they look back at is not there."""
+        if not position.guards:
+            return []
+        env = EventEnv(self.module.around)
+        return [f"{careful(guard, env)} is True" for guard in position.guards]
+
+    def _open_run(self, edge: Edge, position: Position) -> None:
+        w = self.w
+        if self.rule.start == "latest":
+            for state in self.a.states:
+                if state.at_first_step:
+                    w(f"st.s{state.index} = None")
+        w(f"nn = (e, {position.index}, None, -1, t, n, n)")
+        self._arrive(None, edge, position)
+        if self.a.keep is not None and self.a.entered[position.index] is not None:
+            exact = (
+                self.rule.timeout_alert
+                or self.rule.timeout_emit
+                or any(s.key.close is not None and s.key.close.at_deadline for s in self.a.states)
+            )
+            with w.block("if not st.wake:") if not exact else w.block("if True:"):
+                w(f"arm(st, {'t' if exact else 'run.bucket(t)'} + {self.a.keep + 1})")
+        if self.rule.limit is not None:
+            w("run.limit(st, t)")
+
+    def _quiet(self) -> None:
+        """A leading `no` remembers when its last event came."""
+        for i, absence in enumerate(self.a.quiet):
+            test = self.tests.get(absence.atom)
+            if test is None:
+                continue
+            with self.w.block(f"if {test}:"):
+                self.w(f"st.q{i} = t")
+                self.w(f"arm(st, t + {(absence.within or 0) + 1})")
+
+    def _end(self) -> None:
+        w = self.w
+        low = "low" if self.a.within is not None else "None"
+        if self._may_complete():
+            with w.block("if done:"):
+                if self.rule.skip == "past_last":
+                    with w.block(f"if finish(st, t, done, {low}):"):
+                        for state in self.a.states:
+                            w(f"st.s{state.index} = None")
+                else:
+                    w(f"finish(st, t, done, {low})")
+        if self.a.states:
+            empty = " or ".join(f"st.s{state.index}" for state in self.a.states)
+            with w.block(f"if not (st.wake or {empty}):"):
+                w("run.forget(st)")
+
+
+def _var(state: State, variable: Variable) -> str:
+    """The local name of a variable of a run in `state`; "None" where the state does not keep it."""
+    if variable not in state.variables:
+        return "None"
+    return f"v{state.variables.index(variable)}"
+
+
+def _stored(state: State) -> list[Variable]:
+    return list(state.variables)
+
+
+def _can_see(atom: Atom, state: State) -> bool:
+    return all(v in state.variables for v in variables_in(atom.guards))
+
+
+def _tracked(automaton: Automaton) -> frozenset[Variable]:
+    """Variables of which it is asked whether they are bound at all."""
+    guards = [g for p in automaton.positions for g in p.guards]
+    guards += [g for a in automaton.atoms for g in a.guards]
+    return frozenset(
+        part.operand.variable
+        for guard in guards
+        for part in guard.walk()
+        if isinstance(part, IsMissing) and isinstance(part.operand, Seen)
+    )

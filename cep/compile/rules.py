@@ -1,0 +1,280 @@
+"""From checked rules to compiled ones: plans, the shape of events, and generated functions.
+
+In: `CheckedRules` and the items of lists. Out: `CompiledRules`, which does not change any more and
+from which any number of programs can be started (`cep.compile.program`).
+
+The text of a rule's module is compiled once for all rules with the same text, that is, for rules
+that differ in their constants only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
+
+from cep.compile.environment import Surroundings
+from cep.compile.match_code import MatchCode
+from cep.compile.rule_code import write_rule
+from cep.event import UNSET, EventShape, FieldUse, merge_uses, unbox
+from cep.key import key_of
+from cep.plan.automaton import Automaton, State, Variable
+from cep.plan.build import build
+from cep.plan.dispatch import Dispatch, dispatch, mentioned
+from cep.plan.states import reach_of, variables_in
+from cep.plan.streams import Streams
+from cep.runtime import aggregates
+from cep.runtime.rule import RulePlan, Slot
+from cep.runtime.runs import Layout, Skip
+from cep.runtime.templates import plain, text_of
+from dsl import checked
+from dsl.checked import CheckedRules, Field, StepAggregate, StepField, Value
+
+
+DEFAULT_TIMES = (("@timestamp",), ("timestamp",), ("time",), ("ts",))
+"""Where the time of an event is looked for when nothing says so; the first present one counts."""
+
+NAMES: dict[str, Any] = {
+    "UNSET": UNSET,
+    "aggregates": aggregates,
+    "key_of": key_of,
+    "plain": plain,
+    "text_of": text_of,
+    "unbox": unbox,
+}
+"""What generated code finds under fixed names; everything else is a constant of its rule."""
+
+
+@dataclass(slots=True)
+class CompiledRule:
+    """One rule: its automaton, how events find it, and the text and constants of its two modules."""
+
+    rule: checked.Rule
+    automaton: Automaton
+    dispatch: Dispatch
+    version: str
+    plan: RulePlan
+    handlers: str
+    handler_constants: list[object]
+    matches: str
+    match_constants: list[object]
+    looks_up: bool
+    identities: tuple[str | None, ...] = ()
+
+
+@dataclass(slots=True)
+class CompiledRules:
+    """All rules, in the order of their names, and the shape of the events that they read."""
+
+    checked: CheckedRules
+    streams: Streams
+    shape: EventShape
+    lists: Mapping[str, Sequence[Any]]
+    rules: list[CompiledRule] = field(default_factory=list)
+
+
+def compile_rules(
+    rules: CheckedRules,
+    lists: Mapping[str, Sequence[Any]],
+    tables: Mapping[str, object] | None = None,
+    repeats: Mapping[str, object] | None = None,
+) -> CompiledRules:
+    """Compiles all rules. Raises `cep.plan.build.TooLarge` for a pattern that is too large."""
+    streams = Streams(rules.streams)
+    automata = [build(rules.rules[name], streams) for name in sorted(rules.rules)]
+    uses = [use for automaton in automata for use in _uses(automaton, streams)]
+    uses += _stream_uses(rules, streams)
+    shape = EventShape(merge_uses(uses))
+    compiled = CompiledRules(rules, streams, shape, lists)
+    for automaton in automata:
+        around = [
+            Surroundings(shape, lists, rules.functions, tables or {}, repeats or {})
+            for _ in range(2)
+        ]
+        compiled.rules.append(_compile(automaton, compiled, *around))
+    return compiled
+
+
+def _compile(
+    automaton: Automaton, compiled: CompiledRules, around: Surroundings, at_match: Surroundings
+) -> CompiledRule:
+    rule = automaton.rule
+    shape = compiled.shape
+    found = dispatch(
+        automaton, lambda name: compiled.lists[name], lambda path: shape.uses[path].type
+    )
+    code = write_rule(automaton, found.entries, around)
+    matches = _match_code(automaton, compiled.streams, at_match)
+    return CompiledRule(
+        rule=rule,
+        automaton=automaton,
+        dispatch=found,
+        version=_version(rule, compiled.checked),
+        plan=_plan(automaton),
+        handlers=code.text,
+        handler_constants=code.constants,
+        matches=matches.text(),
+        match_constants=at_match.constants.values,
+        looks_up=matches.looks_up,
+        identities=_identities(automaton, compiled),
+    )
+
+
+def _match_code(automaton: Automaton, streams: Streams, around: Surroundings) -> MatchCode:
+    rule = automaton.rule
+    stream_of = {atom.step: atom.stream for atom in automaton.atoms if atom.step is not None}
+    code = MatchCode(around, automaton.steps, stream_of, streams)
+    code.condition("having", rule.having)
+    code.description("alert", rule.alert)
+    code.description("timeout_alert", rule.timeout_alert)
+    for number, emit in enumerate(rule.emit):
+        code.event(f"emit_{number}", emit)
+    for number, emit in enumerate(rule.timeout_emit):
+        code.event(f"timeout_emit_{number}", emit)
+    if rule.dedup is not None:
+        code.key("dedup", rule.dedup.by)
+    return code
+
+
+def _version(rule: checked.Rule, rules: CheckedRules) -> str:
+    """A hash of what the rule means: of its checked form and of the streams that it reads."""
+    streams = [repr(rules.streams[name]) for name in sorted(rules.streams)]
+    return blake2b(repr((rule, streams)).encode(), digest_size=4).hexdigest()
+
+
+def _identities(automaton: Automaton, compiled: CompiledRules) -> tuple[str | None, ...]:
+    """For each step the attribute of its stream's `id` field; None: source and position count."""
+    streams = compiled.checked.streams
+    stream_of = {atom.step: atom.stream for atom in automaton.atoms if atom.step is not None}
+    found = []
+    for step in automaton.steps:
+        path = streams[stream_of[step]].id or (streams["event"].id if "event" in streams else None)
+        found.append(compiled.shape.attributes[path] if path is not None else None)
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------------- the runtime's view
+
+
+def _plan(automaton: Automaton) -> RulePlan:
+    rule = automaton.rule
+    steps = automaton.steps
+    skip_step = steps.index(rule.skip_step) if rule.skip_step is not None else -1
+    return RulePlan(
+        layout=Layout(
+            step_of=tuple(steps.index(p.step) for p in automaton.positions),
+            branches=tuple(p.branches for p in automaton.positions),
+            greed=tuple(automaton.greed[step] for step in steps),
+        ),
+        slots=tuple(_slot(automaton, state) for state in automaton.states),
+        quiet=tuple(absence.within or 0 for absence in automaton.quiet),
+        skip=Skip(rule.skip, skip_step),
+        within=automaton.within,
+        keep=automaton.keep,
+        own_keep=rule.keep,
+        limit=rule.limit,
+        timeouts=rule.timeout_alert is not None or bool(rule.timeout_emit),
+        dedup=rule.dedup.duration if rule.dedup is not None else None,
+        reports=rule.reports,
+    )
+
+
+def _slot(automaton: Automaton, state: State) -> Slot:
+    key = state.key
+    deadline = key.deadline
+    counter = Variable(str(key.counted), "counter")
+    waiting = deadline is not None and automaton.rule.keep is None
+    return Slot(
+        name=f"s{state.index}",
+        form=state.form,
+        bare=not state.variables,
+        deadline=(
+            (deadline.after, deadline.from_first, deadline.at_least)
+            if deadline is not None
+            else None
+        ),
+        closes=(key.close.at_least,) if key.close is not None and key.close.at_deadline else None,
+        counter=state.variables.index(counter) if counter in state.variables else None,
+        expires=automaton.keep is not None and not waiting,
+        reach=reach_of(state) if automaton.keep is None else None,
+    )
+
+
+# ---------------------------------------------------------------------------- which fields are read
+
+
+def _uses(automaton: Automaton, streams: Streams) -> Iterable[tuple[tuple[str, ...], FieldUse]]:
+    """The fields that one rule reads of events, and as what."""
+    values: list[Value] = [value for key in automaton.keys for value in key]
+    for atom in automaton.atoms:
+        values += [c for origin in (*atom.origins, *atom.membership) for c in origin.filters]
+        values += atom.guards
+    values += [guard for position in automaton.positions for guard in position.guards]
+    values += [variable.argument for variable in _variables(automaton) if variable.argument]
+    values += _values_at_match(automaton, streams)
+    for path, kind, asked in mentioned(values):
+        yield path, FieldUse(kind, asked)
+
+
+def _variables(automaton: Automaton) -> Iterable[Variable]:
+    guards = [guard for position in automaton.positions for guard in position.guards]
+    guards += [guard for atom in automaton.atoms for guard in atom.guards]
+    return variables_in(guards)
+
+
+def _values_at_match(automaton: Automaton, streams: Streams) -> list[Value]:
+    """What the rule asks of bound events when a match is complete, as values over one event."""
+    rule = automaton.rule
+    stream_of = {atom.step: atom.stream for atom in automaton.atoms if atom.step is not None}
+    asked: list[Value] = [rule.having] if rule.having is not None else []
+    for alert in (rule.alert, rule.timeout_alert):
+        if alert is not None:
+            asked += [value for _, value in alert.fields]
+            asked += (
+                [p for p in alert.message.parts if isinstance(p, Value)] if alert.message else []
+            )
+    asked += [value for emit in (*rule.emit, *rule.timeout_emit) for _, value in emit.fields]
+    asked += rule.dedup.by if rule.dedup is not None and rule.dedup.by is not None else ()
+    found: list[Value] = []
+    for value in asked:
+        missing = [v.operand for v in value.walk() if isinstance(v, checked.IsMissing)]
+        for part in value.walk():
+            if isinstance(part, StepField):
+                leaf = Field(part.path, type=part.type)
+                on_event = streams.on_event(stream_of[part.step], leaf)
+                found.append(checked.IsMissing(on_event) if part in missing else on_event)
+            elif isinstance(part, StepAggregate) and part.argument is not None:
+                found.append(streams.on_event(stream_of[part.step], part.argument))
+    return found
+
+
+def _stream_uses(
+    rules: CheckedRules, streams: Streams
+) -> Iterable[tuple[tuple[str, ...], FieldUse]]:
+    """The fields that hold times and identities, and those that decide whose times they are."""
+    formats = [stream.time for stream in rules.streams.values() if stream.time is not None]
+    event = rules.streams.get("event")
+    if event is None or event.time is None:
+        yield from ((path, FieldUse()) for path in DEFAULT_TIMES)
+    for time in formats:
+        yield from ((path, FieldUse()) for path in time.paths)
+    for stream in rules.streams.values():
+        if stream.id is not None:
+            yield stream.id, FieldUse()
+        if stream.time is not None:
+            conditions = [c for o in streams.origins(stream.name) for c in o.filters]
+            for path, kind, asked in mentioned(conditions):
+                yield path, FieldUse(kind, asked)
+
+
+# ---------------------------------------------------------------------------- generated modules
+
+
+@lru_cache(maxsize=4096)
+def module(text: str) -> Callable[..., Any]:
+    """The function `make` of a generated module."""
+    namespace = dict(NAMES)
+    exec(compile(text, "<rule>", "exec"), namespace)
+    return namespace["make"]  # type: ignore[no-any-return]

@@ -1,0 +1,575 @@
+"""An event's way, on one page: source → time and order → program → matches.
+
+`Engine` is the in-process host: it takes events from a host program, gives each its time, puts them
+in order within the allowed delay, and runs them through the rules. `run_sources` feeds it from
+files. The engine never reads the wall clock: the same events give the same matches.
+
+**Threads.** An engine belongs to one thread at a time. Calls may come from different threads, but
+not at the same time, and not from inside a callback: either raises `ConcurrentUse`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import compress
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from cep.clock.reorder import Reorder
+from cep.clock.timers import NEVER
+from cep.event import LateEvent
+from cep.event_time import LATEST
+from cep.ingest import Ingest
+from cep.match import Match
+from cep.ruleset import Ruleset
+from cep.runtime.rule import RuleRun
+from cep.source.base import BadRecord, Block, Reject, Source
+
+AT_END = ("undecided", "assume-quiet", "discard")
+"""What `close` may do with open absences."""
+
+SAMPLE = 1000
+"""Events of which it is noted what fields and types they have, for hints to the user."""
+
+OnMatch = Callable[[Match], None]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ConcurrentUse(RuntimeError):
+    """Two threads, or a callback, used one engine at the same time."""
+
+
+class BadEvent(ValueError):
+    """An event that a host gave cannot be used as one; raised only where nobody takes rejects."""
+
+
+@dataclass(slots=True)
+class RuleStats:
+    """Numbers of one rule. `unrouted`: events without a key; `unknown`: failed calls in conditions;
+    `dropped`: runs over a limit; `ended`: runs that `keep` has ended."""
+
+    matches: int = 0
+    timeouts: int = 0
+    suppressed: int = 0
+    unknown: int = 0
+    unrouted: int = 0
+    dropped: int = 0
+    ended: int = 0
+    untried: int = 0
+    keys: int = 0
+
+
+@dataclass(slots=True)
+class Stats:
+    """Numbers of an engine so far. `clock_us` is the engine clock (None before the first event)."""
+
+    events: int = 0
+    matches: int = 0
+    timeouts: int = 0
+    late: int = 0
+    late_max_us: int = 0
+    rejected: int = 0
+    unknown: int = 0
+    suppressed: int = 0
+    dropped: int = 0
+    clock_us: int | None = None
+    per_rule: dict[str, RuleStats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """An absence that is still open: the rule, its key, when it would become true."""
+
+    rule: str
+    key: dict[str, Any]
+    deadline_us: int
+    first_us: int
+
+
+@dataclass(slots=True)
+class Sample:
+    """What the first events look like: names of their fields, and values of the type field."""
+
+    events: int = 0
+    names: set[str] = field(default_factory=set)
+    types: dict[Any, None] = field(default_factory=dict)
+
+
+class Engine:
+    """Runs a ruleset over events.
+
+    >>> import cep
+    >>> rules = cep.loads('rule big { on payment where amount > 100 alert "{payment.who}" }')
+    >>> engine = Engine(rules)
+    >>> found = engine.process({"type": "payment", "time": 1, "amount": 250, "who": "ann"})
+    >>> [match.message for match in found]
+    ['ann']
+
+    `delay`: how much disorder is repaired, in microseconds or as a timedelta; by default what the
+    rule files declare. `on_late` and `on_reject`, when set, are called with events that came too
+    late and with input that is no event. `stats` has the numbers.
+    """
+
+    def __init__(self, ruleset: Ruleset, *, delay: int | timedelta | None = None) -> None:
+        self.ruleset = ruleset
+        self.on_late: Callable[[LateEvent], None] | None = None
+        self.on_reject: Callable[[str, Reject], None] | None = None
+        compiled = ruleset.compiled
+        self.program = ruleset.program()
+        self.ingest = Ingest(compiled, self._reject)
+        self.sample = Sample()
+        self._delay = _micros(delay) if delay is not None else ruleset.checked.delay
+        self._order: Reorder[Any] = Reorder([self._delay])
+        self._names = [""]
+        self._lock = Lock()
+        self._count = 0
+        self._events = 0
+        self._late = 0
+        self._late_max = 0
+        self._rejected = 0
+        self._closed = False
+
+    # ------------------------------------------------------------------ for host programs
+
+    def process(self, events: Any, on_match: OnMatch | None = None) -> list[Match]:
+        """Takes one event or an iterable of events; returns the matches that are complete.
+
+        An event is a mapping, a dataclass, a pydantic model, a msgspec struct, or JSON as bytes or
+        text. With `on_match` each match is handed over as it comes, and the list is empty. What is
+        no event is counted and given to `on_reject`; it never stops the others.
+        """
+        single = isinstance(events, Mapping | bytes | str) or not isinstance(events, Iterable)
+        items = [events] if single else events
+        with self._alone():
+            found: list[Match] = []
+            for chunk in _chunks(items, 1000):
+                self._take([event for item in chunk if (event := self._event(item)) is not None])
+                found += self._matches(on_match)
+            return found
+
+    def process_at(self, event: Mapping[str, Any], time: int) -> list[Match]:
+        """Takes one event whose time is given (microseconds), whatever stands in it. It must not be
+        older than the clock; delays do not apply."""
+        with self._alone():
+            made = self.ingest.shape.from_mapping(event)
+            made.t = time
+            made.pos = self._next_position()
+            self._events += 1
+            self.program.run([made])
+            return self.program.take()
+
+    def advance_to(self, time: int | datetime, on_match: OnMatch | None = None) -> list[Match]:
+        """Moves the clock: nothing older than `time` will come any more. Returns what is due."""
+        micros = _instant(time)
+        with self._alone():
+            self._run(self._order.advance(micros))
+            self.program.advance(micros)
+            return self._matches(on_match)
+
+    def close(self, at_end: str = "undecided", on_match: OnMatch | None = None) -> list[Match]:
+        """The input has ended: releases what was held back for order, and does what is due by the
+        last event's time.
+
+        Open absences stay `undecided` by default. With `assume-quiet` the clock runs to the end of
+        time, so that they come true; with `discard` they are dropped. Raises ValueError for
+        another word.
+        """
+        if at_end not in AT_END:
+            raise ValueError(f"at_end is one of {', '.join(AT_END)}, not {at_end!r}")
+        with self._alone():
+            self._run(self._order.flush())
+            if at_end == "assume-quiet":
+                self.program.advance(LATEST + 1)
+            found = self._matches(on_match)
+            self._closed = at_end == "discard"
+            return found
+
+    @property
+    def undecided(self) -> list[Undecided]:
+        """The open absences, by deadline, rule and key."""
+        if self._closed:
+            return []
+        found = [
+            Undecided(rule.name, self._key_names(rule, key), due, first)
+            for rule in self.program.rules
+            for key, due, first, _ in rule.undecided()
+        ]
+        return sorted(found, key=lambda one: (one.deadline_us, one.rule, str(one.key)))
+
+    def _key_names(self, rule: RuleRun, key: Any) -> dict[str, Any]:
+        return dict(zip(rule.form.key_names, rule.form.key_parts(key), strict=False))
+
+    @property
+    def stats(self) -> Stats:
+        """The numbers so far."""
+        stats = Stats(
+            events=self._events,
+            late=self._late,
+            late_max_us=self._late_max,
+            rejected=self._rejected,
+            clock_us=self.program.time if self.program.time > -NEVER else None,
+        )
+        for rule in self.program.rules:
+            one = RuleStats(
+                matches=rule.matches,
+                timeouts=rule.timeouts,
+                suppressed=rule.suppressed,
+                unknown=rule.careful.failures,
+                unrouted=rule.unroutable,
+                dropped=rule.dropped,
+                ended=rule.ended,
+                untried=rule.selection.untried,
+                keys=len(rule.states),
+            )
+            stats.per_rule[rule.name] = one
+            stats.matches += one.matches
+            stats.timeouts += one.timeouts
+            stats.suppressed += one.suppressed
+            stats.unknown += one.unknown
+            stats.dropped += one.dropped
+        return stats
+
+    # ------------------------------------------------------------------ for sources
+
+    def read_from(self, names: Sequence[str]) -> None:
+        """Prepares for several sources by name; their order decides between events of one time."""
+        self._names = list(names)
+        self._order = Reorder([self._delay] * len(names))
+
+    def feed(self, source: int, block: Block) -> None:
+        """Takes a block of source number `source`; matches wait in `take()`."""
+        with self._alone():
+            name = self._names[source]
+            for reject in block.rejects:
+                self._reject(name, reject)
+            for events in self._decoded(name, block):
+                if self._is_plain(source):
+                    self._run_plain(source, *events)
+                else:
+                    self._run(self._order.push(source, _placed(name, *events)))
+            self._report_late()
+
+    def slowest(self) -> int | None:
+        """The source that holds the clock back: the one to read next."""
+        return self._order.slowest
+
+    def finish(self, source: int) -> None:
+        """A source has ended."""
+        with self._alone():
+            self._run(self._order.finish(source))
+
+    def take(self) -> list[Match]:
+        """The matches of `feed` and `finish` since the last call."""
+        return self.program.take()
+
+    def run_sorted(self, events: list[Any]) -> None:
+        """Takes events that are in order already (after a sort)."""
+        with self._alone():
+            self._run(events)
+
+    def decode(self, name: str, block: Block) -> Iterator[Any]:
+        """The events of a block, with time, place and original, for a host that sorts them."""
+        for reject in block.rejects:
+            self._reject(name, reject)
+        for events in self._decoded(name, block):
+            yield from _placed(name, *events)
+
+    # ------------------------------------------------------------------ inside
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise ConcurrentUse(
+                "an Engine is used by one thread at a time, and not from inside its callbacks"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _decoded(
+        self, name: str, block: Block
+    ) -> Iterator[tuple[list[Any], list[int], list[int], Sequence[Any]]]:
+        """(events, times, positions, originals) of a block, rejects taken out."""
+        if block.lines:
+            parts = self.ingest.timed(name, block, *self.ingest.lines(name, block))
+        elif block.records:
+            parts = self.ingest.timed(name, block, *self.ingest.records(name, block))
+        else:
+            return
+        self._events += len(parts[0])
+        if self.sample.events < SAMPLE:
+            self._look_at(parts[3])
+        if parts[0]:
+            yield parts
+
+    def _is_plain(self, source: int) -> bool:
+        return len(self._names) == 1 and self._delay == 0
+
+    def _run_plain(
+        self,
+        source: int,
+        events: list[Any],
+        times: list[int],
+        positions: list[int],
+        originals: Sequence[Any],
+    ) -> None:
+        """One source without delay: events that no rule can use only move the clock, so they are
+        left out before anything else is done with them."""
+        if times[0] < self.program.time or times != sorted(times):
+            self._run(
+                self._order.push(
+                    source, _placed(self._names[0], events, times, positions, originals)
+                )
+            )
+            return
+        useful = self.program.useful(events)
+        name = self._names[0]
+        wanted = []
+        for event, time, position, original in compress(
+            zip(events, times, positions, originals, strict=True), useful
+        ):
+            event.t = time
+            event.pos = position
+            event.raw = original
+            event.src = name
+            wanted.append(event)
+        self._order.pass_over(source, times[-1])
+        self.program.run(wanted)
+        self.program.advance(times[-1])
+
+    def _event(self, item: Any) -> Any:
+        """An event from what a host gave, its time not set; None when it is rejected."""
+        position = self._next_position()
+        try:
+            if isinstance(item, str):
+                item = item.encode()
+            if isinstance(item, bytes):
+                event = self.ingest.decode(item)
+                event.raw = item
+            else:
+                event = self.ingest.shape.from_mapping(_mapping(item))
+        except (BadRecord, BadEvent) as error:
+            raw = item if isinstance(item, bytes) else repr(item).encode()
+            self._reject("", Reject(position, position + 1, str(error), raw))
+            return None
+        event.pos = position
+        if self.sample.events < SAMPLE:
+            self._look_at([event.raw])
+        return event
+
+    def _next_position(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def _take(self, events: list[Any]) -> None:
+        """Gives events of the host their times and runs those whose turn has come."""
+        times = self.ingest.times.read(events)
+        timed = []
+        for event, time in zip(events, times, strict=True):
+            if time is None:
+                raw = event.raw if isinstance(event.raw, bytes) else repr(event.raw).encode()
+                reason = self.ingest.no_time(event)
+                self._reject("", Reject(event.pos, event.pos + 1, reason, raw))
+                continue
+            event.t = time
+            timed.append(event)
+        self._events += len(timed)
+        self._run(self._order.push(0, timed))
+        self._report_late()
+
+    def _run(self, events: list[Any]) -> None:
+        """Runs events whose turn has come; the clock is where the order says."""
+        self.program.run(events)
+        clock = self._order.clock
+        if clock is not None:
+            self.program.advance(clock)
+
+    def _matches(self, on_match: OnMatch | None) -> list[Match]:
+        found = self.program.take()
+        if on_match is None:
+            return found
+        for match in found:
+            on_match(match)
+        return []
+
+    def _report_late(self) -> None:
+        for event, by in self._order.take_late():
+            self._late += 1
+            self._late_max = max(self._late_max, by)
+            if self.on_late is not None:
+                self.on_late(LateEvent(event.src, event.pos, event.t, by, event.raw))
+
+    def _reject(self, source: str, reject: Reject) -> None:
+        self._rejected += reject.count
+        if self.on_reject is not None:
+            self.on_reject(source, reject)
+
+    def _look_at(self, originals: Sequence[Any]) -> None:
+        """Notes what fields the first events have, and which types."""
+        for original in originals[: SAMPLE - self.sample.events]:
+            try:
+                record = msgspec.json.decode(original) if isinstance(original, bytes) else original
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            self.sample.events += 1
+            self.sample.names.update(map(str, record))
+            for path in {s.type_path for s in self.ruleset.checked.streams.values()}:
+                value = record.get(path[0])
+                if isinstance(value, str):
+                    self.sample.types.setdefault(value)
+
+
+def run_sources(
+    engine: Engine,
+    sources: Sequence[Source],
+    *,
+    on_matches: Callable[[list[Match]], None],
+    on_progress: Callable[[int], None] | None = None,
+    sort: bool = False,
+) -> None:
+    """Reads sources to their end and hands the matches over as they come.
+
+    Several sources are merged by time. With `sort` each may be in any order: all of it is sorted
+    first, with bounded memory. `on_progress` is told how many bytes or records have been read.
+    The engine is not closed. Raises SourceError for what cannot be read.
+    """
+    engine.read_from([source.name for source in sources])
+    if sort:
+        _run_in_sorted_order(engine, sources, on_matches, on_progress)
+        return
+    readers = [source.blocks() for source in sources]
+    done = [0] * len(sources)
+    while (index := engine.slowest()) is not None:
+        block = next(readers[index], None)
+        if block is None:
+            engine.finish(index)
+        else:
+            engine.feed(index, block)
+            done[index] = max(done[index], _end_of(block))
+        found = engine.take()
+        if found:
+            on_matches(found)
+        if on_progress is not None:
+            on_progress(sum(done))
+
+
+def _run_in_sorted_order(
+    engine: Engine,
+    sources: Sequence[Source],
+    on_matches: Callable[[list[Match]], None],
+    on_progress: Callable[[int], None] | None,
+) -> None:
+    from cep.source.external_sort import sorted_events
+
+    def events() -> Iterator[Any]:
+        done = 0
+        for source in sources:
+            end = 0
+            for block in source.blocks():
+                yield from engine.decode(source.name, block)
+                end = _end_of(block)
+                if on_progress is not None:
+                    on_progress(done + end)
+            done += end
+
+    for batch in sorted_events(events(), freeze=_freeze, thaw=_thaw(engine), size=_size):
+        engine.run_sorted(batch)
+        found = engine.take()
+        if found:
+            on_matches(found)
+
+
+def _freeze(event: Any) -> object:
+    return (event.t, event.src, event.pos, event.raw)
+
+
+def _thaw(engine: Engine) -> Callable[[Any], Any]:
+    """Makes an event again of what `_freeze` kept."""
+
+    def thaw(frozen: Any) -> Any:
+        time, source, position, raw = frozen
+        if isinstance(raw, bytes):
+            event = engine.ingest.decode(raw)
+            event.raw = raw
+        else:
+            event = engine.ingest.shape.from_mapping(raw)
+        event.t, event.src, event.pos = time, source, position
+        return event
+
+    return thaw
+
+
+def _size(event: Any) -> int:
+    raw = event.raw
+    return 400 + (len(raw) if isinstance(raw, bytes) else 100 * len(raw))
+
+
+def _placed(
+    name: str,
+    events: list[Any],
+    times: list[int],
+    positions: list[int],
+    originals: Sequence[Any],
+) -> list[Any]:
+    """The events with time, place and original set."""
+    for event, time, position, original in zip(events, times, positions, originals, strict=True):
+        event.t = time
+        event.pos = position
+        event.raw = original
+        event.src = name
+    return events
+
+
+def _end_of(block: Block) -> int:
+    if block.lines is not None:
+        return block.offset + sum(map(len, block.lines))
+    return block.positions[-1] if block.positions else block.offset
+
+
+def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    if isinstance(items, list) and len(items) <= size:
+        yield items
+        return
+    chunk: list[Any] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _mapping(item: Any) -> Mapping[str, Any]:
+    """A host's event as a mapping of its fields."""
+    if isinstance(item, Mapping):
+        return item
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return {f.name: getattr(item, f.name) for f in dataclasses.fields(item)}
+    if hasattr(item, "model_dump"):
+        return item.model_dump()  # type: ignore[no-any-return]
+    if isinstance(item, msgspec.Struct):
+        return msgspec.structs.asdict(item)
+    raise BadEvent(
+        f"an event is a mapping, a dataclass, a model or JSON, not {type(item).__name__}"
+    )
+
+
+def _micros(duration: int | timedelta) -> int:
+    if isinstance(duration, timedelta):
+        return duration // timedelta(microseconds=1)
+    return duration
+
+
+def _instant(time: int | datetime) -> int:
+    if isinstance(time, datetime):
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    return time

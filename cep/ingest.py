@@ -1,0 +1,245 @@
+"""From what a source or host gives to events with a time: decoding, event time, rejects.
+
+In: blocks of raw JSON lines or ready records. Out: events of the shape that the rules read, each
+with its time, its original and its place; what cannot be made an event is handed to `on_reject`
+with the reason. Lines are decoded straight into the struct of the mentioned fields; only a line
+that does not fit is looked at again, with a careful reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from cep.compile.environment import EventEnv, Surroundings
+from cep.compile.expressions import careful
+from cep.compile.rules import DEFAULT_TIMES, CompiledRules
+from cep.event import EventShape, unbox
+from cep.event_time import find_zone, parse_time, parse_times
+from cep.runtime.careful import Careful
+from cep.source.base import BadRecord, Block, Reject
+from cep.source.json_line import read_object
+from dsl.checked import Conjunction, TimeFormat, Value
+from dsl.types import Type
+
+OnReject = Callable[[str, Reject], None]
+
+
+@dataclass(slots=True)
+class TimeRule:
+    """Where events that satisfy `test` (None: all) have their time."""
+
+    attributes: tuple[str, ...]
+    unit: Any
+    zone: Any
+    test: Callable[[Any], bool] | None
+
+
+class EventTimes:
+    """Reads the time of events, as the streams say; the first stream that has an event decides."""
+
+    def __init__(self, compiled: CompiledRules) -> None:
+        streams = compiled.checked.streams
+        shape = compiled.shape
+        self.rules: list[TimeRule] = []
+        for name, stream in streams.items():
+            if stream.time is not None and name != "event" and not stream.emitted:
+                test = _membership_test(compiled, name)
+                self.rules.append(_time_rule(shape, stream.time, test))
+        event = streams.get("event")
+        default = event.time if event is not None else None
+        self.rules.append(_time_rule(shape, default or TimeFormat(DEFAULT_TIMES), None))
+
+    def read(self, events: Sequence[Any]) -> list[int | None]:
+        """The time of each event in microseconds; None where none can be read."""
+        if len(self.rules) > 1:
+            return [self._one(event) for event in events]
+        rule = self.rules[0]
+        values = list(map(attrgetter(rule.attributes[0]), events))
+        for attribute in rule.attributes[1:]:
+            if None not in values:
+                break
+            values = [
+                value if value is not None else unbox(getattr(event, attribute))
+                for value, event in zip(values, events, strict=True)
+            ]
+        return parse_times(values, rule.unit, rule.zone)
+
+    def _one(self, event: Any) -> int | None:
+        rule = next(r for r in self.rules if r.test is None or r.test(event))
+        values = (unbox(getattr(event, attribute)) for attribute in rule.attributes)
+        value = next((value for value in values if value is not None), None)
+        return parse_time(value, rule.unit, rule.zone)
+
+    @property
+    def fields(self) -> str:
+        """The names of the fields that are looked at, for the reason of a reject."""
+        return ", ".join(dict.fromkeys(a for rule in self.rules for a in rule.attributes))
+
+
+def _time_rule(shape: EventShape, time: TimeFormat, test: Callable[[Any], bool] | None) -> TimeRule:
+    attributes = tuple(shape.attributes[path] for path in time.paths)
+    zone = find_zone(time.timezone) if time.timezone is not None else None
+    return TimeRule(attributes, time.unit, zone, test)
+
+
+def _membership_test(compiled: CompiledRules, stream: str) -> Callable[[Any], bool]:
+    """Whether an input event belongs to a stream, as a function of the event."""
+    around = Surroundings(compiled.shape, compiled.lists, compiled.checked.functions, {}, {})
+    env = EventEnv(around)
+    ways: list[str] = []
+    for origin in compiled.streams.origins(stream):
+        condition: Value = Conjunction(origin.filters, type=Type.BOOL)
+        ways.append(f"{careful(condition, env)} is True" if origin.filters else "True")
+    constants = {f"c{i}": value for i, value in enumerate(around.constants.values)}
+    names: dict[str, Any] = {**constants, "careful": Careful(), "UNSET": msgspec.UNSET}
+    code = f"lambda e: (t := 0) or {' or '.join(ways)}"
+    return eval(code, names)  # type: ignore[no-any-return]
+
+
+class Ingest:
+    """Makes events for one engine. `on_reject` is told of everything that is no event."""
+
+    def __init__(self, compiled: CompiledRules, on_reject: OnReject) -> None:
+        self.shape = compiled.shape
+        self.times = EventTimes(compiled)
+        self.on_reject = on_reject
+        self._decode = msgspec.json.Decoder(self.shape.type).decode
+        self._decode_untyped = msgspec.json.Decoder(self.shape.untyped).decode
+        paths = [p for r in self.times.rules for p in self._paths(r)]
+        self._time_names = ", ".join(dict.fromkeys(f"`{'.'.join(path)}`" for path in paths))
+
+    def _paths(self, rule: TimeRule) -> list[tuple[str, ...]]:
+        by_attribute = {attribute: path for path, attribute in self.shape.attributes.items()}
+        return [by_attribute[attribute] for attribute in rule.attributes]
+
+    # ------------------------------------------------------------------ JSON lines
+
+    def decode(self, line: bytes) -> Any:
+        """One line as an event, its time not yet set. Raises BadRecord with the reason."""
+        if not line.isascii():
+            _require_utf8(line)
+        try:
+            event = self._decode(line)
+        except msgspec.ValidationError:
+            event = self._with_odd_values(line)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return self.shape.from_mapping(read_object(line))
+        else:
+            if self.shape.has_nested:
+                self.shape.settle(event)
+        return event
+
+    def _with_odd_values(self, line: bytes) -> Any:
+        """A line in which a value is not of the type that the rules take it for."""
+        try:
+            return self.shape.retype(self._decode_untyped(line))
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            return self.shape.from_mapping(read_object(line))
+
+    def lines(self, source: str, block: Block) -> tuple[list[Any], list[int], Sequence[bytes]]:
+        """Events, their positions and their lines, of a block of raw lines. Blank lines are passed
+        over; lines that are no events are rejected."""
+        lines = block.lines or []
+        positions: Sequence[int] = block.positions or list(
+            accumulate(map(len, lines), initial=block.offset)
+        )
+        if all(map(bytes.isascii, lines)):
+            try:
+                events = list(map(self._decode, lines))
+            except (msgspec.MsgspecError, RecursionError):
+                return self._carefully(source, block, lines, positions)
+            if self.shape.has_nested:
+                for event in events:
+                    self.shape.settle(event)
+            return events, list(positions[: len(lines)]), lines
+        return self._carefully(source, block, lines, positions)
+
+    def _carefully(
+        self, source: str, block: Block, lines: Sequence[bytes], positions: Sequence[int]
+    ) -> tuple[list[Any], list[int], Sequence[bytes]]:
+        events, places, kept = [], [], []
+        for index, line in enumerate(lines):
+            if not line.strip():
+                continue
+            try:
+                events.append(self.decode(line))
+            except BadRecord as error:
+                number = _line_number(block, index)
+                self.on_reject(source, Reject(positions[index], number, str(error), line))
+                continue
+            places.append(positions[index])
+            kept.append(line)
+        return events, places, kept
+
+    # ------------------------------------------------------------------ records
+
+    def records(
+        self, source: str, block: Block
+    ) -> tuple[list[Any], list[int], Sequence[Mapping[str, Any]]]:
+        """Events, positions and originals of a block of ready records."""
+        records = block.records or []
+        positions = block.positions or list(range(block.offset, block.offset + len(records)))
+        return list(map(self.shape.from_mapping, records)), positions, records
+
+    # ------------------------------------------------------------------ time
+
+    def timed(
+        self,
+        source: str,
+        block: Block,
+        events: list[Any],
+        positions: list[int],
+        originals: Sequence[Any],
+    ) -> tuple[list[Any], list[int], list[int], Sequence[Any]]:
+        """Events that have a time, their times, positions and originals; the others are rejected."""
+        times = self.times.read(events)
+        if None not in times:
+            return events, times, positions, originals  # type: ignore[return-value]
+        kept: list[tuple[Any, int, int, Any]] = []
+        for index, (event, time) in enumerate(zip(events, times, strict=True)):
+            if time is not None:
+                kept.append((event, time, positions[index], originals[index]))
+                continue
+            original = originals[index]
+            raw = original if isinstance(original, bytes) else msgspec.json.encode(original)
+            number = _line_number(block, index)
+            self.on_reject(source, Reject(positions[index], number, self.no_time(event), raw))
+        return (
+            [item[0] for item in kept],
+            [item[1] for item in kept],
+            [item[2] for item in kept],
+            [item[3] for item in kept],
+        )
+
+    def no_time(self, event: Any) -> str:
+        """Why an event has no readable time."""
+        for rule in self.times.rules:
+            for attribute, path in zip(rule.attributes, self._paths(rule), strict=True):
+                value = unbox(getattr(event, attribute))
+                if value is not None and (rule.test is None or rule.test(event)):
+                    return f"the time cannot be read: `{'.'.join(path)}` is {_shown(value)}"
+        return f"no time: there is no field {self._time_names}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)[:60]
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _require_utf8(line: bytes) -> None:
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"invalid UTF-8 at byte {error.start + 1}") from error
+
+
+def _line_number(block: Block, index: int) -> int:
+    if block.line_numbers is not None:
+        return block.line_numbers[index]
+    return block.line_number + index

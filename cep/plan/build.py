@@ -1,0 +1,561 @@
+"""From a checked rule to the positions and edges of its automaton.
+
+The pattern is walked once, keeping the *ends* that are open: positions after which the next node
+may come, each with the absences met since. A node connects all open ends to its first positions
+and leaves its own ends open. This is Glushkov's construction with two additions: absences are
+collected on the edges, and repetitions are unrolled into copies, so that a state alone says how
+often a step has been taken (up to `UNROLL` copies; beyond that a counter is kept).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cep.plan.automaton import (
+    Absence,
+    Atom,
+    Automaton,
+    Bounds,
+    Close,
+    Deadline,
+    Edge,
+    Origin,
+    Position,
+    Variable,
+)
+from cep.plan.states import add_states
+from cep.plan.streams import Streams
+from cep.plan.values import (
+    TRUE,
+    Seen,
+    Tally,
+    looks_back,
+    on_first,
+    rewrite,
+    simplify,
+    when_unbound,
+)
+from dsl import checked
+from dsl.checked import (
+    Const,
+    EventTime,
+    Field,
+    LoopValue,
+    StepAggregate,
+    StepField,
+    StepTime,
+    Value,
+    conjuncts,
+)
+from dsl.types import Type
+
+UNROLL = 32
+"""Repetitions up to this many are unrolled into positions of their own."""
+
+LIMIT = 4096
+"""Most positions of one rule."""
+
+START = -1
+"""The place before the first event."""
+
+ROUND = -2
+"""The place before a round of a `repeat`, while the round is built."""
+
+INCREMENTAL = frozenset({"count", "sum", "avg", "min", "max", "first", "last"})
+"""Aggregates of a bound step that are carried along event by event."""
+
+
+class TooLarge(ValueError):
+    """The pattern has more positions than `LIMIT`. The message says so in the user's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An open end: a position (or START), and what has been met since."""
+
+    position: int
+    absences: frozenset[Absence] = frozenset()
+    at_least: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where a node stands: branches chosen, the mode a group gives to its first steps, rounds."""
+
+    branches: tuple[tuple[int, int], ...] = ()
+    entry_mode: str | None = None
+    repeated: bool = False
+    greedy: bool = True
+    outside: frozenset[int] = frozenset()
+    group: tuple[int, int] | None = None
+
+
+def build(rule: checked.Rule, streams: Streams) -> Automaton:
+    """The automaton of a rule with a sequence pattern (`on`, `sequence`, `all`, `N of`).
+
+    Raises TooLarge when it would have more than `LIMIT` positions.
+    """
+    return _Builder(rule, streams).build()
+
+
+class _Builder:
+    def __init__(self, rule: checked.Rule, streams: Streams) -> None:
+        assert isinstance(rule.pattern, checked.SequencePattern)
+        self.rule = rule
+        self.pattern = rule.pattern
+        self.streams = streams
+        self.atoms: list[Atom] = []
+        self.positions: list[Position] = []
+        self.openings: list[Edge] = []
+        self.keys: list[tuple[Value, ...]] = []
+        self.steps: list[str] = []
+        self.greed: dict[str, int] = {}
+        self.loops: set[str] = set()
+        self.quiet: list[Absence] = []
+        self.stream_of = {s.name: s.stream for s in _steps(self.pattern.nodes)}
+        self.groups = 0
+        self._atoms_of_nodes: dict[object, int] = {}
+        self._entries: list[list[Edge]] = []
+
+    def build(self) -> Automaton:
+        for guard in self.rule.unless:
+            self._guard_atom(guard, "unless")
+        nodes = self._leading_absences(self.pattern.nodes)
+        ends = self._sequence(nodes, [End(START)], Context())
+        self._finish(ends)
+        automaton = Automaton(
+            rule=self.rule,
+            atoms=self.atoms,
+            positions=self.positions,
+            openings=self.openings,
+            states=[],
+            entered={},
+            keys=self.keys,
+            within=self.pattern.within,
+            steps=self.steps,
+            greed=self.greed,
+            quiet=self.quiet,
+            loops=frozenset(self.loops),
+        )
+        add_states(automaton)
+        return automaton
+
+    # ------------------------------------------------------------------ atoms
+
+    def _atom(self, kind: str, stream: str, where: Value | None, by: tuple[Value, ...]) -> Atom:
+        """An atom without its guards; those are returned by `_split` and put where they belong."""
+        membership = self.streams.origins(stream)
+        own = tuple(
+            self.streams.on_event(stream, part) for part in conjuncts(where) if not looks_back(part)
+        )
+        key = tuple(self.streams.on_event(stream, value) for value in by)
+        if key not in self.keys:
+            self.keys.append(key)
+        atom = Atom(
+            index=len(self.atoms),
+            kind=kind,
+            stream=stream,
+            origins=tuple(Origin(o.source, o.filters + own) for o in membership),
+            membership=membership,
+            key=self.keys.index(key),
+        )
+        self.atoms.append(atom)
+        return atom
+
+    def _guard_atom(self, guard: checked.Guard, kind: str) -> int:
+        known = self._atoms_of_nodes.get((kind, id(guard)))
+        if known is not None:
+            return known
+        atom = self._atom(kind, guard.stream, guard.where, guard.by)
+        guards = tuple(
+            self._seeing(part, guard.stream) for part in conjuncts(guard.where) if looks_back(part)
+        )
+        self.atoms[atom.index] = replace(atom, guards=guards)
+        self._atoms_of_nodes[(kind, id(guard))] = atom.index
+        return atom.index
+
+    def _step_atom(self, step: checked.Step) -> Atom:
+        known = self._atoms_of_nodes.get(("step", id(step)))
+        if known is not None:
+            return self.atoms[known]
+        atom = replace(self._atom("step", step.stream, step.where, step.by), step=step.name)
+        self.atoms[atom.index] = atom
+        self._atoms_of_nodes[("step", id(step))] = atom.index
+        return atom
+
+    # ------------------------------------------------------------------ conditions on earlier events
+
+    def _seeing(self, condition: Value, stream: str, step: str | None = None) -> Value:
+        """A condition whose references to earlier events have become variables of the run."""
+
+        def change(value: Value) -> Value | None:
+            if isinstance(value, StepField):
+                return self._seen(value.step, Field(value.path, type=value.type), value.index)
+            if isinstance(value, StepTime):
+                return self._seen(value.step, EventTime(type=Type.TIME), value.index)
+            if isinstance(value, LoopValue):
+                assert step is not None
+                return self._loop_value(value, step)
+            if isinstance(value, StepAggregate):
+                return self._step_aggregate(value)
+            if isinstance(value, Field):
+                return self.streams.on_event(stream, value)
+            return None
+
+        return rewrite(condition, change)
+
+    def _seen(self, step: str, argument: Value, index: int) -> Value:
+        on_event = self.streams.on_event(self.stream_of[step], argument)
+        if index > 0:
+            nth = StepAggregate("nth", step, on_event, extra=(Const(index, type=Type.INT),))
+            return Tally(nth, type=argument.type, span=argument.span)
+        variable = Variable(step, "last" if index < 0 else "first", on_event)
+        return Seen(variable, type=argument.type, span=argument.span)
+
+    def _loop_value(self, value: LoopValue, step: str) -> Value:
+        kind = "last" if value.function == "prev" else value.function
+        argument = value.argument
+        if argument is not None:
+            argument = self.streams.on_event(self.stream_of[step], argument)
+        return Seen(Variable(step, kind, argument), type=value.type, span=value.span)
+
+    def _step_aggregate(self, value: StepAggregate) -> Value:
+        argument = value.argument
+        if argument is not None:
+            argument = self.streams.on_event(self.stream_of[value.step], argument)
+        if value.function in INCREMENTAL and not value.distinct:
+            return Seen(Variable(value.step, value.function, argument), type=value.type)
+        return Tally(replace(value, argument=argument), type=value.type)
+
+    def _step_guards(self, step: checked.Step, copy: int, repeated: bool) -> tuple[Value, ...]:
+        """The guards of one copy of a step. At the first copy the loop has taken nothing yet; in a
+        group that repeats that is only known at run time."""
+        guards: list[Value] = []
+        for part in conjuncts(step.where):
+            if not looks_back(part):
+                continue
+            if copy == 0 and not repeated:
+                part = on_first(part)
+            elif copy == 0:
+                part = when_unbound(part, lambda value: self._loop_seen(value, step))
+            seeing = simplify(self._seeing(part, step.stream, step.name))
+            if seeing != TRUE:
+                guards.append(seeing)
+        return tuple(guards)
+
+    def _loop_seen(self, value: Value, step: checked.Step) -> Value:
+        assert isinstance(value, LoopValue)
+        return self._loop_value(value, step.name)
+
+    # ------------------------------------------------------------------ nodes
+
+    def _leading_absences(self, nodes: Sequence[checked.Node]) -> tuple[checked.Node, ...]:
+        """Takes the `no`s before the first step off: they are conditions on opening a run."""
+        rest = list(nodes)
+        while rest and isinstance(rest[0], checked.Guard):
+            guard = rest.pop(0)
+            assert isinstance(guard, checked.Guard)
+            self.quiet.append(Absence(self._guard_atom(guard, "quiet"), guard.within))
+        return tuple(rest)
+
+    def _sequence(
+        self, nodes: Iterable[checked.Node], ends: list[End], context: Context
+    ) -> list[End]:
+        for node in nodes:
+            if isinstance(node, checked.Guard):
+                absence = Absence(self._guard_atom(node, "no"), node.within)
+                ends = [replace(end, absences=end.absences | {absence}) for end in ends]
+                continue
+            ends = self._node(node, ends, context)
+        return ends
+
+    def _node(self, node: checked.Node, ends: list[End], context: Context) -> list[End]:
+        if isinstance(node, checked.Step):
+            return self._step(node, ends, context)
+        if isinstance(node, checked.OneOf):
+            return self._one_of(node, ends, context)
+        if isinstance(node, checked.AllOf):
+            return self._all_of(node, ends, context)
+        assert isinstance(node, checked.Repeat)
+        return self._repeat(node, ends, context)
+
+    def _position(
+        self, atom: int, step: str, guards: tuple[Value, ...], copy: int, context: Context
+    ) -> Position:
+        if len(self.positions) >= LIMIT:
+            raise TooLarge(
+                f"the pattern of rule {self.rule.name} has more than {LIMIT} places to be in"
+            )
+        position = Position(
+            index=len(self.positions),
+            atom=atom,
+            step=step,
+            guards=guards,
+            copy=copy,
+            branches=context.branches,
+            group_start=context.group,
+        )
+        self.positions.append(position)
+        return position
+
+    def _connect(self, end: End, edge: Edge) -> None:
+        if end.position == START:
+            edges = self.openings
+        elif end.position == ROUND:
+            edges = self._entries[-1]
+        else:
+            edges = self.positions[end.position].edges
+        if edge not in edges:
+            edges.append(edge)
+
+    def _note_step(self, step: checked.Step, greedy: bool, repeated: bool) -> None:
+        if step.name not in self.steps:
+            self.steps.append(step.name)
+            own = step.quantifier.greedy if step.quantifier != checked.Quantifier() else greedy
+            self.greed[step.name] = 1 if own else -1
+            if step.quantifier.is_loop or repeated:
+                self.loops.add(step.name)
+
+    def _step(self, step: checked.Step, ends: list[End], context: Context) -> list[End]:
+        self._note_step(step, context.greedy, context.repeated)
+        quantifier = step.quantifier
+        again = "next" if step.mode == "next" else "relaxed"
+        until = None if step.until is None else self._guard_atom(step.until, "until")
+        atom = self._step_atom(step)
+        copies = max(quantifier.minimum, quantifier.maximum or 1)
+        counted = copies > UNROLL
+        looks = step.where is not None and looks_back(step.where)
+        if counted or (copies == 1 and quantifier.maximum is None and looks):
+            # What repeats is a place of its own: its conditions see what the first one took.
+            copies = 2
+        left: list[End] = list(ends) if quantifier.minimum == 0 else []
+        previous: Position | None = None
+        for copy in range(copies):
+            guards = self._step_guards(step, copy, context.repeated)
+            position = self._position(atom.index, step.name, guards, copy, context)
+            bounds = _bounds(step, entering=copy == 0)
+            if previous is None:
+                self._enter(ends, position, step.mode, bounds, context)
+            else:
+                previous.edges.append(Edge(position.index, again, until=until, bounds=bounds))
+            if not counted and copy + 1 >= quantifier.minimum:
+                left.append(End(position.index))
+            previous = position
+        assert previous is not None
+        if counted:
+            previous.counted = (quantifier.minimum, quantifier.maximum)
+            left += [End(previous.index, at_least=quantifier.minimum)]
+            if quantifier.minimum <= 1:
+                left.append(End(previous.index - 1))
+        if counted or quantifier.maximum is None:
+            below = quantifier.maximum if counted else None
+            bounds = _bounds(step, entering=False)
+            edge = Edge(previous.index, again, until=until, bounds=bounds, below=below)
+            previous.edges.append(edge)
+        return left
+
+    def _enter(
+        self,
+        ends: list[End],
+        position: Position,
+        mode: str,
+        bounds: Bounds | None,
+        context: Context,
+    ) -> None:
+        """Edges from the open ends into a step; from outside a group in the mode of the group."""
+        for end in ends:
+            from_outside = context.entry_mode is not None and end.position in context.outside
+            chosen = context.entry_mode if from_outside else mode
+            assert chosen is not None
+            self._connect(
+                end, Edge(position.index, chosen, end.absences, None, bounds, end.at_least)
+            )
+
+    def _inside(self, mode: str, ends: list[End], context: Context) -> Context:
+        """The context of a group's inner nodes."""
+        if mode == "relaxed":
+            return context
+        return replace(context, entry_mode=mode, outside=frozenset(end.position for end in ends))
+
+    def _one_of(self, node: checked.OneOf, ends: list[End], context: Context) -> list[End]:
+        self.groups += 1
+        inside = self._inside(node.mode, ends, context)
+        left: list[End] = []
+        for number, branch in enumerate(node.branches):
+            branches = (*context.branches, (self.groups, number))
+            left += self._sequence(branch, ends, replace(inside, branches=branches))
+        return list(dict.fromkeys(left))
+
+    def _repeat(self, node: checked.Repeat, ends: list[End], context: Context) -> list[End]:
+        """Rounds as copies of the body; the last copy of an open end leads back to itself.
+
+        Each copy is built from a place of its own (`ROUND`), so that its entries can be joined to
+        the ends before it and, for the last one, to its own ends.
+        """
+        quantifier = node.quantifier
+        inside = replace(context, repeated=True, greedy=quantifier.greedy)
+        left: list[End] = list(ends) if quantifier.minimum == 0 else []
+        mode = None if node.mode == "relaxed" else node.mode
+        entries: list[Edge] = []
+        for number in range(max(quantifier.minimum, quantifier.maximum or 1)):
+            self._entries.append(entries := [])
+            body = self._sequence(node.body, [End(ROUND)], inside)
+            self._entries.pop()
+            self._join(ends, entries, mode)
+            mode = "next" if node.mode == "next" else None
+            ends = [end for end in body if end.position != ROUND]
+            if number + 1 >= quantifier.minimum:
+                left += ends
+        if quantifier.maximum is None:
+            self._join(ends, entries, mode)
+        return list(dict.fromkeys(left))
+
+    def _join(self, ends: Iterable[End], entries: Iterable[Edge], mode: str | None) -> None:
+        for end in ends:
+            for entry in entries:
+                self._connect(
+                    end,
+                    replace(
+                        entry,
+                        mode=mode or entry.mode,
+                        absences=end.absences | entry.absences,
+                        at_least=end.at_least,
+                    ),
+                )
+
+    # ------------------------------------------------------------------ any order
+
+    def _all_of(self, node: checked.AllOf, ends: list[End], context: Context) -> list[End]:
+        self.groups += 1
+        absences = frozenset(
+            Absence(self._guard_atom(guard, "no"), guard.within) for guard in node.absent
+        )
+        for part in node.parts:
+            self._note_step(part, context.greedy, context.repeated)
+        inside = self._inside(node.mode, ends, context)
+        if node.within is not None and self.pattern.kind != "all":
+            inside = replace(inside, group=(self.groups, node.within))
+        places = self._places(node, inside)
+        for (taken, part), place in places.items():
+            mode = node.parts[part].mode
+            if taken == 0:
+                self._enter(ends, place, mode, None, inside)
+            for before in range(len(node.parts)):
+                came_from = places.get((taken & ~(1 << before), before))
+                if taken & 1 << before and came_from is not None:
+                    came_from.edges.append(Edge(place.index, mode, absences))
+        return [
+            End(place.index)
+            for (taken, part), place in places.items()
+            if (taken | 1 << part).bit_count() == node.count
+        ]
+
+    def _places(self, node: checked.AllOf, context: Context) -> dict[tuple[int, int], Position]:
+        """A position for each part arriving after each set of other parts: (bit set, part)."""
+        places: dict[tuple[int, int], Position] = {}
+        numbers = range(len(node.parts))
+        todo = [(0, part) for part in numbers]
+        while todo:
+            taken, part = todo.pop(0)
+            if (taken, part) in places:
+                continue
+            places[taken, part] = self._part(node, taken, part, context)
+            now = taken | 1 << part
+            if now.bit_count() < node.count:
+                todo += [(now, other) for other in numbers if not now & 1 << other]
+        return places
+
+    def _part(self, node: checked.AllOf, taken: int, part: int, context: Context) -> Position:
+        """The place of one part when the parts in `taken` are already there."""
+        step = node.parts[part]
+        atom = self._step_atom(step)
+        names = {p.name: i for i, p in enumerate(node.parts)}
+        guards: list[Value] = []
+        for owner, other in enumerate(node.parts):
+            for condition in conjuncts(other.where):
+                named = {names[s] for s in _steps_named(condition) if s in names} | {owner}
+                present = all(n == part or taken & 1 << n for n in named)
+                if not present or part not in named or not looks_back(condition):
+                    continue
+                if owner != part:
+                    condition = _turned(condition, other.name, step.name)
+                guards.append(self._seeing(condition, step.stream, step.name))
+        place = self._position(atom.index, step.name, tuple(guards), 0, context)
+        place.group_first = taken == 0
+        return place
+
+    # ------------------------------------------------------------------ the end of the pattern
+
+    def _finish(self, ends: list[End]) -> None:
+        for end in ends:
+            assert end.position != START, "the checker refuses patterns that match nothing"
+            position = self.positions[end.position]
+            if end.absences:
+                position.deadline = self._deadline(end)
+            elif not position.edges or self.rule.report == "at_minimum":
+                position.accepts = True
+                position.edges = []
+            else:
+                position.close = self._close(position, end)
+
+    def _deadline(self, end: End) -> Deadline:
+        lengths = [absence.within for absence in end.absences]
+        bounded = [length for length in lengths if length is not None]
+        if len(bounded) == len(lengths):
+            return Deadline(end.absences, max(bounded), False, end.at_least)
+        assert self.pattern.within is not None, "the checker asks for a `within`"
+        return Deadline(end.absences, self.pattern.within, True, end.at_least)
+
+    def _close(self, position: Position, end: End) -> Close:
+        until = next((edge.until for edge in position.edges if edge.until is not None), None)
+        return Close(
+            until=until,
+            on_break=self.rule.report == "on_close",
+            at_deadline=self.rule.report == "on_close",
+            at_least=end.at_least,
+        )
+
+
+def _bounds(step: checked.Step, entering: bool) -> Bounds | None:
+    if step.within is None and step.after is None:
+        return None
+    return Bounds(step.after, step.within, step.name, entering)
+
+
+def _steps(nodes: Iterable[checked.Node]) -> Iterable[checked.Step]:
+    for node in nodes:
+        if isinstance(node, checked.Step):
+            yield node
+        elif isinstance(node, checked.OneOf):
+            for branch in node.branches:
+                yield from _steps(branch)
+        elif isinstance(node, checked.AllOf):
+            yield from node.parts
+        elif isinstance(node, checked.Repeat):
+            yield from _steps(node.body)
+
+
+def _steps_named(condition: Value) -> set[str]:
+    return {
+        part.step
+        for part in condition.walk()
+        if isinstance(part, StepField | StepTime | StepAggregate)
+    }
+
+
+def _turned(condition: Value, owner: str, arriving: str) -> Value:
+    """A condition of part `owner`, asked when `arriving` is the event being tested."""
+
+    def change(value: Value) -> Value | None:
+        if isinstance(value, StepField) and value.step == arriving:
+            return Field(value.path, type=value.type)
+        if isinstance(value, StepTime) and value.step == arriving:
+            return EventTime(type=Type.TIME)
+        if isinstance(value, Field):
+            return StepField(owner, value.path, type=value.type)
+        if isinstance(value, EventTime):
+            return StepTime(owner, type=Type.TIME)
+        return None
+
+    return rewrite(condition, change)

@@ -1,0 +1,259 @@
+"""Which events a rule can care about, found out from the constants in its conditions.
+
+In: an automaton. Out: its `Dispatch`: a field and, for each constant that the rule's conditions
+compare it with, an `Entry`: the atoms that such an event may concern and what is still to be asked
+of it. An event with another value in that field is nothing to the rule, and costs one look-up,
+however many rules there are. A rule without such a field has one entry for all input events.
+Derived events have entries of their own, by the name of their stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cep.plan.automaton import Atom, Automaton, Origin
+from dsl.checked import (
+    ArrayOf,
+    Comparison,
+    Conjunction,
+    Const,
+    Disjunction,
+    Field,
+    NamedList,
+    Value,
+)
+from dsl.types import Type
+
+Path = tuple[str, ...]
+
+MOST = 2000
+"""More constants than this in one rule are tested, not dispatched on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a rule does with one kind of event.
+
+    `source`: None for input events, else the derived stream. `value`: the constant in the dispatch
+    field (None: any). `filters[a]`: what is left to be asked for atom a; `membership[a]`: what is
+    left to be asked of its stream alone. `members`: atoms to whose streams the event may belong.
+    """
+
+    number: int
+    source: str | None
+    value: object
+    filters: Mapping[int, tuple[Value, ...]]
+    membership: Mapping[int, tuple[Value, ...]]
+
+    @property
+    def atoms(self) -> list[int]:
+        return sorted(self.filters)
+
+    @property
+    def members(self) -> list[int]:
+        return sorted(self.membership)
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """`path`: the field that decides (None: none does); the entries of a rule."""
+
+    path: Path | None
+    entries: tuple[Entry, ...]
+
+
+def dispatch(
+    automaton: Automaton,
+    lists: Callable[[str], Sequence[object]],
+    type_of: Callable[[Path], Type],
+) -> Dispatch:
+    """How events find their way to a rule.
+
+    `lists` gives the items of a named list, `type_of` the type that a field is decoded as.
+    """
+    strict = any(state.is_strict for state in automaton.states)
+    finder = _Finder(automaton.atoms, strict, lists, type_of)
+    path = finder.best_path()
+    entries: list[Entry] = []
+    if path is None:
+        _append(entries, finder, None, None, None)
+    else:
+        for value in finder.constants(path):
+            _append(entries, finder, None, path, value)
+    for source in finder.sources():
+        _append(entries, finder, source, None, None)
+    return Dispatch(path, tuple(entries))
+
+
+def _append(
+    entries: list[Entry], finder: _Finder, source: str | None, path: Path | None, value: object
+) -> None:
+    filters, membership = finder.entry(source, path, value)
+    if membership:
+        entries.append(Entry(len(entries), source, value, filters, membership))
+
+
+class _Finder:
+    def __init__(
+        self,
+        atoms: Sequence[Atom],
+        strict: bool,
+        lists: Callable[[str], Sequence[object]],
+        type_of: Callable[[Path], Type],
+    ) -> None:
+        self.atoms = atoms
+        self.strict = strict
+        self.lists = lists
+        self.type_of = type_of
+
+    def sources(self) -> list[str]:
+        """Derived streams that concern the rule."""
+        names = {o.source for atom in self.atoms for o in atom.origins if o.source is not None}
+        return sorted(names)
+
+    def _deciding(self) -> list[Origin]:
+        """The conditions that every dispatch constant must come from: strict rules must see all
+        events of their streams, also those that fit no step."""
+        chosen = [atom.membership if self.strict else atom.origins for atom in self.atoms]
+        return [o for origins in chosen for o in origins if o.source is None]
+
+    def best_path(self) -> Path | None:
+        """The field that every input event of the rule is compared on, with the fewest constants."""
+        origins = self._deciding()
+        if not origins:
+            return None
+        common = set.intersection(*(self._paths(origin) for origin in origins))
+        sized = [(len(self.constants(path)), path) for path in common]
+        fitting = sorted(
+            (size, path) for size, path in sized if size <= MOST and self._hashes_well(path)
+        )
+        return fitting[0][1] if fitting else None
+
+    def _paths(self, origin: Origin) -> set[Path]:
+        found: set[Path] = set()
+        for condition in origin.filters:
+            for part in condition.walk():
+                if isinstance(part, Field) and self.allowed(condition, part.path) is not None:
+                    found.add(part.path)
+        return found
+
+    def _hashes_well(self, path: Path) -> bool:
+        """Texts can be looked up in any field; numbers only where no boolean can stand."""
+        values = self.constants(path)
+        if all(isinstance(value, str) for value in values):
+            return True
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+        return numbers and self.type_of(path) in (Type.NUMBER, Type.INT)
+
+    def constants(self, path: Path) -> list[object]:
+        """All constants that the deciding conditions compare the field with, in a fixed order."""
+        values: dict[object, None] = {}
+        for origin in self._deciding():
+            allowed = self._allowed_by(origin.filters, path)
+            for value in allowed or ():
+                values.setdefault(value)
+        return list(values)
+
+    def _allowed_by(self, conditions: Iterable[Value], path: Path) -> list[object] | None:
+        for condition in conditions:
+            values = self.allowed(condition, path)
+            if values is not None:
+                return values
+        return None
+
+    def allowed(self, condition: Value, path: Path) -> list[object] | None:
+        """The only values of the field with which the condition can be true; None: no such list."""
+        if isinstance(condition, Comparison):
+            return self._compared(condition, path)
+        if isinstance(condition, Conjunction):
+            return self._allowed_by(condition.parts, path)
+        if isinstance(condition, Disjunction):
+            found: dict[object, None] = {}
+            for part in condition.parts:
+                values = self.allowed(part, path)
+                if values is None:
+                    return None
+                found.update(dict.fromkeys(values))
+            return list(found)
+        return None
+
+    def _compared(self, condition: Comparison, path: Path) -> list[object] | None:
+        left, right = condition.left, condition.right
+        if condition.op == "==":
+            if isinstance(left, Const):
+                left, right = right, left
+            if _is_field(left, path) and isinstance(right, Const) and right.value is not None:
+                return [right.value]
+        if condition.op == "in" and _is_field(left, path):
+            if isinstance(right, NamedList):
+                return list(self.lists(right.name))
+            if isinstance(right, ArrayOf) and all(isinstance(i, Const) for i in right.items):
+                return [item.value for item in right.items if isinstance(item, Const)]
+        return None
+
+    def entry(
+        self, source: str | None, path: Path | None, value: object
+    ) -> tuple[dict[int, tuple[Value, ...]], dict[int, tuple[Value, ...]]]:
+        """What is left of the atoms' conditions for events of this source with this constant."""
+        filters: dict[int, tuple[Value, ...]] = {}
+        membership: dict[int, tuple[Value, ...]] = {}
+        for atom in self.atoms:
+            left = self._left(atom.origins, source, path, value)
+            if left is not None:
+                filters[atom.index] = left
+            inside = self._left(atom.membership, source, path, value)
+            if inside is not None:
+                membership[atom.index] = inside
+        return filters, membership
+
+    def _left(
+        self, origins: Iterable[Origin], source: str | None, path: Path | None, value: object
+    ) -> tuple[Value, ...] | None:
+        ways = []
+        for origin in origins:
+            if origin.source != source:
+                continue
+            left = self._residue(origin.filters, path, value)
+            if left is not None:
+                ways.append(left)
+        if not ways:
+            return None
+        if () in ways:
+            return ()
+        if len(ways) == 1:
+            return ways[0]
+        parts = tuple(w[0] if len(w) == 1 else Conjunction(w, type=Type.BOOL) for w in ways)
+        return (Disjunction(parts, type=Type.BOOL),)
+
+    def _residue(
+        self, conditions: Iterable[Value], path: Path | None, value: object
+    ) -> tuple[Value, ...] | None:
+        """The conditions that the constant does not settle; None when it makes one of them false."""
+        left: list[Value] = []
+        for condition in conditions:
+            allowed = self.allowed(condition, path) if path is not None else None
+            if allowed is not None and value not in allowed:
+                return None
+            if allowed is None or not isinstance(condition, Comparison):
+                left.append(condition)
+        return tuple(left)
+
+
+def _is_field(value: Value, path: Path) -> bool:
+    return isinstance(value, Field) and value.path == path
+
+
+def mentioned(conditions: Iterable[Value]) -> Iterable[tuple[Path, Type, bool]]:
+    """The fields in these values: path, type by use, and whether it is asked if they are missing."""
+    from dsl.checked import IsMissing
+
+    for condition in conditions:
+        asked = {
+            part.operand.path
+            for part in condition.walk()
+            if isinstance(part, IsMissing) and isinstance(part.operand, Field)
+        }
+        for part in condition.walk():
+            if isinstance(part, Field):
+                yield part.path, part.type, part.path in asked

@@ -1,0 +1,284 @@
+"""From positions and edges to states: where runs wait, and what must be kept of them there.
+
+A run that has taken an event at a position is in the state "all edges of that position are open".
+Absences, ends of repetitions and events that are passed over close edges, which gives further
+states. For each state the live variables are computed (backwards, to a fixed point, as in any
+compiler), and from these the form in which its runs are kept:
+
+* **one**: nothing of a run can be seen any more. All runs are one group, moved in one step.
+* **hash**: one value can be seen, and the next steps ask for equality with it. One group a value.
+* **list**: anything else. Runs one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from cep.plan.automaton import Absence, Automaton, Edge, Position, State, StateKey, Variable
+from cep.plan.values import Seen, Tally, looks_back
+from dsl.checked import Comparison, Value
+
+STRUCTURAL = frozenset({"before", "began", "counter"})
+"""Kinds of variables that belong to the pattern and not to a step's events."""
+
+
+def add_states(automaton: Automaton) -> None:
+    """Fills in `states` and `entered` of an automaton whose positions and edges are complete."""
+    _find_states(automaton)
+    _find_bound(automaton)
+    _find_variables(automaton)
+    _rank(automaton)
+    for state in automaton.states:
+        state.form, state.hash_variable = _form(automaton, state)
+
+
+# ---------------------------------------------------------------------------- which states there are
+
+
+def _find_states(automaton: Automaton) -> None:
+    known: dict[StateKey, State] = {}
+
+    def state_of(key: StateKey) -> int | None:
+        if not key.edges and key.deadline is None:
+            return None
+        if key not in known:
+            known[key] = State(len(known), key)
+            automaton.states.append(known[key])
+        return known[key].index
+
+    for position in automaton.positions:
+        if position.accepts:
+            automaton.entered[position.index] = None
+            continue
+        counted = position.index if position.counted else None
+        edges = tuple(position.edges)
+        key = StateKey(edges, position.deadline, position.close, counted)
+        automaton.entered[position.index] = state_of(key)
+    for state in automaton.states:  # grows while it is walked
+        _follow(state, state_of)
+
+
+def _follow(state: State, find: Callable[[StateKey], int | None]) -> None:
+    """The states that follow from `state` when edges close."""
+    key = state.key
+    absences = {a for edge in key.edges for a in edge.absences}
+    if key.deadline is not None:
+        absences |= key.deadline.absences
+    for absence in sorted(absences, key=lambda a: (a.atom, a.within or 0)):
+        edges = tuple(edge for edge in key.edges if absence not in edge.absences)
+        deadline = key.deadline
+        if deadline is not None and absence in deadline.absences:
+            deadline = None
+        state.after_absence[absence] = find(StateKey(edges, deadline, key.close, key.counted))
+    for until in sorted({edge.until for edge in key.edges if edge.until is not None}):
+        edges = tuple(edge for edge in key.edges if edge.until != until)
+        close = None if key.close is not None and key.close.until == until else key.close
+        state.after_until[until] = find(StateKey(edges, key.deadline, close, key.counted))
+    relaxed = tuple(edge for edge in key.edges if edge.mode != "next")
+    if len(relaxed) == len(key.edges):
+        state.after_pass = state.index
+    else:
+        close = None if key.close is not None and key.close.on_break else key.close
+        state.after_pass = find(StateKey(relaxed, key.deadline, close, key.counted))
+
+
+def successors(state: State) -> Iterable[int]:
+    """States that follow without an event being taken."""
+    for target in (*state.after_absence.values(), *state.after_until.values(), state.after_pass):
+        if target is not None and target != state.index:
+            yield target
+
+
+# ---------------------------------------------------------------------------- what may be bound
+
+
+def _find_bound(automaton: Automaton) -> None:
+    """Which steps may have events in each state, forwards to a fixed point."""
+    todo: list[tuple[int, frozenset[str]]] = []
+
+    def enter(edges: Iterable[Edge], bound: frozenset[str]) -> None:
+        for edge in edges:
+            position = automaton.positions[edge.target]
+            target = automaton.entered[edge.target]
+            if target is not None:
+                todo.append((target, bound | {position.step}))
+
+    enter(automaton.openings, frozenset())
+    while todo:
+        index, bound = todo.pop()
+        state = automaton.states[index]
+        if bound <= state.may_be_bound and state.rank:
+            continue
+        state.rank = 1  # visited; the real rank is set later
+        state.may_be_bound |= bound
+        enter(state.edges, state.may_be_bound)
+        todo.extend((target, state.may_be_bound) for target in successors(state))
+    first = {automaton.positions[edge.target].step for edge in automaton.openings}
+    for state in automaton.states:
+        state.at_first_step = len(state.may_be_bound) == 1 and state.may_be_bound <= first
+
+
+def _rank(automaton: Automaton) -> None:
+    """How far a state is from the start: handlers visit the far ones first."""
+    for state in automaton.states:
+        state.rank = 0
+    todo = [(edge.target, 1) for edge in automaton.openings]
+    seen: set[int] = set()
+    while todo:
+        position, rank = todo.pop(0)
+        index = automaton.entered[position]
+        if index is None or index in seen:
+            continue
+        for reached in _closure(automaton, index):
+            if reached in seen:
+                continue
+            seen.add(reached)
+            automaton.states[reached].rank = rank
+            todo += [(edge.target, rank + 1) for edge in automaton.states[reached].edges]
+
+
+def _closure(automaton: Automaton, index: int) -> list[int]:
+    reached = [index]
+    for state in reached:  # grows while it is walked
+        reached += [s for s in successors(automaton.states[state]) if s not in reached]
+    return reached
+
+
+# ---------------------------------------------------------------------------- what must be kept
+
+
+def variables_in(values: Iterable[Value]) -> set[Variable]:
+    """The variables of a run that these conditions look at."""
+    found: set[Variable] = set()
+    for value in values:
+        for part in value.walk():
+            if isinstance(part, Seen):
+                found.add(part.variable)
+            elif isinstance(part, Tally):
+                found.add(Variable(part.aggregate.step, "history"))
+    return found
+
+
+def edge_variables(automaton: Automaton, edge: Edge) -> set[Variable]:
+    """The variables that taking this edge looks at."""
+    position = automaton.positions[edge.target]
+    found = variables_in(position.guards)
+    if edge.bounds is not None and not edge.bounds.entering:
+        found.add(Variable(edge.bounds.step, "before"))
+    if position.group_start is not None and not position.group_first:
+        found.add(Variable(str(position.group_start[0]), "began"))
+    return found
+
+
+def _uses(automaton: Automaton, state: State) -> set[Variable]:
+    found = {v for edge in state.edges for v in edge_variables(automaton, edge)}
+    atoms = [absence.atom for absence in state.after_absence] + list(state.after_until)
+    atoms += [atom.index for atom in automaton.atoms if atom.kind == "unless"]
+    for atom in atoms:
+        found |= variables_in(automaton.atoms[atom].guards)
+    if state.key.counted is not None:
+        found.add(Variable(str(state.key.counted), "counter"))
+    return found
+
+
+def survives(variable: Variable, position: Position, before: frozenset[str]) -> bool:
+    """Whether the variable's value after taking an event at `position` depends on the one before,
+    where the steps in `before` may have been bound."""
+    if variable.kind == "before":
+        return not (variable.step == position.step and position.copy == 0)
+    if variable.kind == "began":
+        group = position.group_start
+        return not (group is not None and str(group[0]) == variable.step and position.group_first)
+    if variable.kind == "counter":
+        return variable.step == str(position.index)
+    if variable.kind == "history" or variable.step != position.step:
+        return variable.step in before
+    return variable.kind != "last" and variable.step in before
+
+
+def _find_variables(automaton: Automaton) -> None:
+    live: dict[int, set[Variable]] = {}
+    for state in automaton.states:
+        live[state.index] = {v for v in _uses(automaton, state) if _known(v, state)}
+    changed = True
+    while changed:
+        changed = False
+        for state in reversed(automaton.states):
+            wanted = set(live[state.index])
+            for edge in state.edges:
+                position = automaton.positions[edge.target]
+                target = automaton.entered[edge.target]
+                after = live[target] if target is not None else set()
+                wanted |= {v for v in after if survives(v, position, state.may_be_bound)}
+            for target in successors(state):
+                wanted |= live[target]
+            wanted = {v for v in wanted if _known(v, state)}
+            if wanted != live[state.index]:
+                live[state.index] = wanted
+                changed = True
+    for state in automaton.states:
+        state.variables = tuple(sorted(live[state.index], key=repr))
+
+
+def _known(variable: Variable, state: State) -> bool:
+    return variable.kind in STRUCTURAL or variable.step in state.may_be_bound
+
+
+# ---------------------------------------------------------------------------- how runs are kept
+
+
+def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:
+    rule = automaton.rule
+    one_by_one = (
+        rule.limit is not None
+        or rule.timeout_alert is not None
+        or bool(rule.timeout_emit)
+        or rule.keep is not None
+        or (state.key.deadline is not None and state.key.deadline.from_first)
+        or (state.key.close is not None and state.key.close.at_deadline)
+        or any(edge.bounds is not None for edge in state.edges)
+        or bool(_timed_absences(state))
+    )
+    if one_by_one:
+        return "list", None
+    if not state.variables:
+        return "one", None
+    if len(state.variables) == 1:
+        (variable,) = state.variables
+        if variable.kind in ("last", "first") and any(
+            equality(guard, variable) is not None
+            for edge in state.edges
+            for guard in automaton.positions[edge.target].guards
+        ):
+            return "hash", variable
+    return "list", None
+
+
+def _timed_absences(state: State) -> list[Absence]:
+    """Absences that forbid for a part of the gap only; a trailing one ends with its deadline."""
+    deadline = state.key.deadline
+    timed = [a for edge in state.edges for a in edge.absences if a.within is not None]
+    if deadline is not None:
+        timed += [a for a in deadline.absences if a.within != deadline.after]
+    return timed
+
+
+def equality(guard: Value, variable: Variable) -> Value | None:
+    """The event's side of `expression == variable`, when the guard is just that."""
+    if not isinstance(guard, Comparison) or guard.op != "==":
+        return None
+    for own, other in ((guard.left, guard.right), (guard.right, guard.left)):
+        if isinstance(other, Seen) and other.variable == variable and not looks_back(own):
+            return own
+    return None
+
+
+def reach_of(state: State) -> int | None:
+    """How long after its last event a run in `state` can still take one, when steps bound that."""
+    lengths = [
+        edge.bounds.within
+        for edge in state.edges
+        if edge.bounds is not None and edge.bounds.within is not None
+    ]
+    bounded = bool(state.edges) and len(lengths) == len(state.edges)
+    return max(lengths) if bounded and state.key.deadline is None else None

@@ -1,0 +1,112 @@
+"""Streams as conditions: which events belong, and what their fields are.
+
+In: the checked streams. Out, for a stream: its *origins*, the ways an event may belong to it, and
+its fields as expressions over the original event. `from`, `where` and `select` are worked into
+these, so that at run time there is nothing left of a chain of streams but conditions on one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from cep.plan.automaton import Origin
+from cep.plan.values import Unrepeated, rewrite
+from dsl import checked
+from dsl.checked import (
+    CallFunction,
+    Comparison,
+    Conjunction,
+    Const,
+    Disjunction,
+    Field,
+    GetField,
+    Value,
+    conjuncts,
+)
+from dsl.types import Type
+
+Fields = Mapping[str, Value] | None
+"""The fields of a stream that selects them; None: those of the event itself."""
+
+
+class Streams:
+    """Answers what belongs to a stream and what its fields mean on the original event."""
+
+    def __init__(self, streams: Mapping[str, checked.Stream]) -> None:
+        self._streams = streams
+        self.origins = lru_cache(maxsize=None)(self._origins)
+        self.fields = lru_cache(maxsize=None)(self._fields)
+
+    def _origins(self, name: str) -> tuple[Origin, ...]:
+        stream = self._streams[name]
+        found: list[Origin] = []
+        if stream.emitted:
+            found.append(Origin(name, self._own_filters(stream, None)))
+        elif not stream.parents:
+            found.append(Origin(None, self._type_test(stream) + self._own_filters(stream, None)))
+        for parent in stream.parents:
+            own = self._own_filters(stream, self.fields(parent))
+            found += [Origin(o.source, o.filters + own) for o in self.origins(parent)]
+        return tuple(found)
+
+    def _own_filters(self, stream: checked.Stream, fields: Fields) -> tuple[Value, ...]:
+        filters = tuple(_on(fields, part) for part in conjuncts(stream.where))
+        if stream.dedup is not None:
+            filters += (Unrepeated(stream.name, type=Type.BOOL),)
+        return filters
+
+    def _type_test(self, stream: checked.Stream) -> tuple[Value, ...]:
+        if stream.type_value is None:
+            return ()
+        kind = Field(stream.type_path, type=Type.STRING)
+        name = Const(stream.type_value, type=Type.STRING)
+        return (Comparison("==", kind, name, type=Type.BOOL),)
+
+    def _fields(self, name: str) -> Fields:
+        stream = self._streams[name]
+        inherited = self._inherited(stream.parents)
+        if stream.select is None:
+            return inherited
+        return {field: _on(inherited, value) for field, value in stream.select}
+
+    def _inherited(self, parents: tuple[str, ...]) -> Fields:
+        """The fields of the parents; where they differ, of the first parent that has the event."""
+        known = [self.fields(parent) for parent in parents]
+        if not known or all(fields == known[0] for fields in known):
+            return known[0] if known else None
+        names = sorted({name for fields in known if fields is not None for name in fields})
+        return {name: self._choose(parents, name) for name in names}
+
+    def _choose(self, parents: tuple[str, ...], name: str) -> Value:
+        value: Value = Const(None, type=Type.NULL)
+        for parent in reversed(parents):
+            mine = _on(self.fields(parent), Field((name,)))
+            value = CallFunction("if", (self._belongs(parent), mine, value))
+        return value
+
+    def _belongs(self, name: str) -> Value:
+        ways = [Conjunction(origin.filters, type=Type.BOOL) for origin in self.origins(name)]
+        return Disjunction(tuple(ways), type=Type.BOOL)
+
+    def on_event(self, name: str, value: Value) -> Value:
+        """`value`, whose fields are of stream `name`, as an expression over the original event."""
+        return _on(self.fields(name), value)
+
+
+def _on(fields: Fields, value: Value) -> Value:
+    if fields is None:
+        return value
+
+    def change(part: Value) -> Value | None:
+        if not isinstance(part, Field):
+            return None
+        dotted = ".".join(part.path)
+        if dotted in fields:
+            return fields[dotted]
+        selected = fields.get(part.path[0], Const(None, type=Type.NULL))
+        for name in part.path[1:]:
+            selected = GetField(selected, name)
+        return selected
+
+    return rewrite(value, change)

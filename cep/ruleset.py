@@ -1,0 +1,136 @@
+"""A rule's way, on one page: files → trees → checked rules → plans → generated code.
+
+`load` and `loads` are what a host calls; a `Ruleset` is what an engine is made from. Everything
+that can be wrong with rule files is found here, before the first event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cep.compile.program import Program
+from cep.compile.rules import CompiledRules, compile_rules
+from cep.plan.build import TooLarge
+from dsl import checked
+from dsl.checked import CheckedRules, FunctionSignature
+from dsl.checker import check
+from dsl.diagnostics import Diagnostic, Diagnostics, RuleError
+from dsl.source import NOWHERE, Source
+
+SUFFIX = ".cep"
+
+
+class Ruleset:
+    """Checked rules, ready to run. Unchanging: any number of engines may share one.
+
+    `rules` by name; `warnings` are the diagnostics that did not stop the loading. Compiling is
+    done when the first engine is made.
+
+    >>> rules = loads('rule spike { on login where risk > 90 alert "{login.user}" }')
+    >>> list(rules.rules)
+    ['spike']
+    """
+
+    def __init__(self, rules: CheckedRules, warnings: Sequence[Diagnostic] = ()) -> None:
+        self.checked = rules
+        self.warnings = tuple(warnings)
+
+    @property
+    def rules(self) -> Mapping[str, checked.Rule]:
+        """The rules by name."""
+        return self.checked.rules
+
+    def select(self, names: Iterable[str]) -> Ruleset:
+        """The same files with only these rules active. Raises KeyError for a name that is not
+        there."""
+        wanted = {name: self.rules[name] for name in names}
+        return Ruleset(replace(self.checked, rules=wanted), self.warnings)
+
+    @cached_property
+    def compiled(self) -> CompiledRules:
+        """The plans and the generated code. Raises RuleError for a pattern that is too large."""
+        try:
+            return compile_rules(self.checked, self._lists())
+        except TooLarge as error:
+            raise RuleError([Diagnostic("E900", NOWHERE, str(error))]) from error
+
+    def _lists(self) -> dict[str, Sequence[Any]]:
+        return {name: values.items for name, values in self.checked.lists.items()}
+
+    def program(self) -> Program:
+        """A new program with no state, for a host that keeps time and order itself."""
+        return Program(self.compiled)
+
+
+def load(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    params: Mapping[str, object] | None = None,
+    functions: Iterable[FunctionSignature] = (),
+    type_field: str | None = None,
+) -> Ruleset:
+    """Reads and checks rule files; a folder stands for all `.cep` files in it.
+
+    `params` overrides `param` values, `functions` are the host's, `type_field` names the field
+    that holds the type of an event where the rules do not (default `type`).
+
+    Raises `RuleError`, whose `diagnostics` are all the problems of all files, and OSError for a
+    file that cannot be read.
+    """
+    single = isinstance(paths, str | Path)
+    named = [Path(paths)] if single else [Path(path) for path in paths]  # type: ignore[arg-type,union-attr]
+    sources = [_read(path) for path in _files(named)]
+    return _checked(sources, params, functions, type_field)
+
+
+def loads(
+    text: str,
+    *,
+    name: str = "<rules>",
+    params: Mapping[str, object] | None = None,
+    functions: Iterable[FunctionSignature] = (),
+    type_field: str | None = None,
+) -> Ruleset:
+    """Like `load`, for rules in a text; `name` stands for the file in messages."""
+    return _checked([Source(name, text)], params, functions, type_field)
+
+
+def _files(paths: Iterable[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        found += sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    return found
+
+
+def _read(path: Path) -> Source:
+    return Source(str(path), path.read_text(encoding="utf-8"))
+
+
+def _checked(
+    sources: Sequence[Source],
+    params: Mapping[str, object] | None,
+    functions: Iterable[FunctionSignature],
+    type_field: str | None,
+) -> Ruleset:
+    from dsl.parser import parse
+
+    found: list[Diagnostic] = []
+    trees = []
+    for source in sources:
+        tree, problems = parse(source)
+        found += problems
+        trees.append((tree, source))
+    rules, problems = check(
+        trees,
+        params=params or {},
+        functions={function.name: function for function in functions},
+        type_field=type_field,
+    )
+    found += problems
+    if rules is None or any(problem.severity == "error" for problem in found):
+        raise RuleError(found)
+    return Ruleset(rules, found)

@@ -1,0 +1,653 @@
+"""A rule at run time: its keys' states, what generated code calls, and what comes out.
+
+`RuleRun` holds the states of one rule, one for each key that has runs. Generated handlers change
+them; when runs become complete they call `finish`, which lets the `Selection` choose and hands
+what is chosen to `report`: dedup, emitted events, match records. `on_time` does what is due
+without an event: absences that have come true, loops that close, runs whose time is over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from cep.event import UNSET, unbox
+from cep.key import key_of, key_order
+from cep.match import Match, MatchFormat
+from cep.runtime.careful import Careful
+from cep.runtime.runs import (
+    EVENT,
+    NEWEST_START,
+    NEWEST_TIME,
+    POSITION,
+    PREVIOUS,
+    Complete,
+    History,
+    Layout,
+    Node,
+    Pruner,
+    Selection,
+    Skip,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What the runtime must know of an automaton state to do what is due in it.
+
+    `deadline`: (microseconds, from the first event?, least count) of a trailing absence.
+    `closes`: (least count,) when its runs are complete at the end of `within`. `counter`: place of
+    the counter among the run's variables. `expires`: whether `within` ends its runs. `reach`: how
+    long after the last event a run can still go on (None: no such bound).
+    """
+
+    name: str
+    form: str
+    bare: bool
+    deadline: tuple[int, bool, int | None] | None
+    closes: tuple[int | None] | None
+    counter: int | None
+    expires: bool
+    reach: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlan:
+    """A rule's constants at run time."""
+
+    layout: Layout
+    slots: tuple[Slot, ...]
+    quiet: tuple[int, ...]
+    skip: Skip
+    within: int | None
+    keep: int | None
+    """The shorter one of `within` and `keep`: how long any run may live."""
+    own_keep: int | None
+    limit: int | None
+    timeouts: bool
+    dedup: int | None
+    reports: bool
+
+
+class Emitted:
+    """An event that a match causes, before it enters."""
+
+    __slots__ = ("fields", "match", "order", "stream", "time")
+
+    def __init__(self, stream: str, fields: dict[str, Any], time: int, match: Match) -> None:
+        self.stream = stream
+        self.fields = fields
+        self.time = time
+        self.match = match
+
+
+class DedupWindow:
+    """One window of a `dedup`: until when it hides, and what it has hidden."""
+
+    __slots__ = ("end", "first", "hidden", "last")
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+        self.hidden = 0
+        self.first = 0
+        self.last = 0
+
+
+class Dedup:
+    """`dedup … for D`: at most one match per key per D.
+
+    `admit` answers whether a match is reported, and what was suppressed since the last one. A
+    window is forgotten D after its end, when what it hid is no longer told.
+    """
+
+    def __init__(self, duration: int) -> None:
+        self.duration = duration
+        self.windows: dict[Any, DedupWindow] = {}
+        self._ends: deque[tuple[int, Any]] = deque()
+
+    def admit(self, key: Any, time: int) -> tuple[bool, dict[str, int] | None]:
+        window = self.windows.get(key)
+        if window is not None and time < window.end:
+            window.hidden += 1
+            window.first = window.first if window.hidden > 1 else time
+            window.last = time
+            return False, None
+        suppressed = None
+        if window is not None and window.hidden and time < window.end + self.duration:
+            suppressed = {"count": window.hidden, "first": window.first, "last": window.last}
+        self.windows[key] = DedupWindow(time + self.duration)
+        self._ends.append((time + 2 * self.duration, key))
+        return True, suppressed
+
+    @property
+    def next_due(self) -> int | None:
+        """When the oldest window may be forgotten."""
+        return self._ends[0][0] if self._ends else None
+
+    def forget(self, now: int) -> None:
+        """Drops windows whose time, and the time in which they are told of, is over."""
+        while self._ends and self._ends[0][0] <= now:
+            _, key = self._ends.popleft()
+            window = self.windows.get(key)
+            if window is not None and window.end + self.duration <= now:
+                del self.windows[key]
+
+
+class Wake:
+    """The wake-up of something that is not a key's state."""
+
+    __slots__ = ("key", "wake")
+
+    def __init__(self) -> None:
+        self.wake = 0
+        self.key: tuple[Any, ...] = ()
+
+
+class RuleRun:
+    """One rule while it runs. See the module's head; `functions` are generated (having, …)."""
+
+    def __init__(
+        self,
+        plan: RulePlan,
+        form: MatchFormat,
+        order: int,
+        timers: Any,
+        out: list[Match],
+        emitted: list[Emitted],
+    ) -> None:
+        self.plan = plan
+        self.form = form
+        self.name = form.rule
+        self.order = order
+        self.timers = timers
+        self.out = out
+        self.emitted = emitted
+        self.careful: Careful = form.careful
+        self.states: dict[Any, Any] = {}
+        self.State = state_type(len(plan.slots), len(plan.quiet))
+        having = self._having if form.having is not None else None
+        self.selection = Selection(plan.layout, plan.skip, having)
+        self.dedups = (
+            {kind: Dedup(plan.dedup) for kind in ("match", "timeout")}
+            if plan.dedup is not None
+            else None
+        )
+        self._dedup_wake = Wake()
+        self._grain = max((plan.keep or 0) // 10, 1)
+        self._deciding: tuple[Any, int] = ((), 0)
+        self.matches = 0
+        self.timeouts = 0
+        self.suppressed = 0
+        self.unroutable = 0
+        self.dropped = 0
+        self.ended = 0
+        """Runs that `keep` has ended."""
+
+    # ------------------------------------------------------------------ called by handlers
+
+    key_of = staticmethod(key_of)
+
+    def unrouted(self) -> None:
+        """An event of the rule's streams has no key."""
+        self.unroutable += 1
+
+    def arm(self, state: Any, due: int) -> None:
+        """Wakes the state at `due` at the latest."""
+        if not state.wake or due < state.wake:
+            state.wake = due
+            self.timers.add(due, self, state)
+
+    def bucket(self, time: int) -> int:
+        """The time, rounded up to a tenth of the longest life: for wake-ups that only clean up."""
+        grain = self._grain
+        return time + grain - time % grain
+
+    def forget(self, state: Any) -> None:
+        """The key has nothing any more."""
+        self.states.pop(state.key, None)
+
+    def finish(self, state: Any, time: int, finals: list[Node], low: int | None) -> bool:
+        """Runs are complete: the chosen ones are reported. True when a skip dropped other runs;
+        for skips other than `past last` the state has then been swept."""
+        if self.form.having is not None:
+            self._deciding = (state.key, time)
+        chosen = self.selection.choose(finals, low, state)
+        for history in chosen:
+            self.report("match", state.key, time, history)
+        if not chosen or self.plan.skip.kind == "nothing":
+            return False
+        if self.plan.skip.kind != "past_last":
+            self._sweep(state, None)
+        return True
+
+    def single(self, key: Any, time: int, node: Node) -> None:
+        """A match of one event, of a rule that keeps nothing."""
+        self._deciding = (key, time)
+        if self.form.having is None or self._having([node]):
+            self.report("match", key, time, [node])
+
+    def _having(self, history: History) -> bool:
+        key, time = self._deciding
+        assert self.form.having is not None
+        return bool(self.form.having(self.form.events(history), self.form.key_parts(key), time))
+
+    def has_runs(self, state: Any, time: int) -> bool:
+        """Whether the key has a run that is not over at `time`."""
+        keep = self.plan.keep
+        for slot in self.plan.slots:
+            held = getattr(state, slot.name)
+            if not held:
+                continue
+            low = time - keep if keep is not None and slot.expires else None
+            if any(low is None or newest >= low for newest in _newest(held, slot)):
+                return True
+        return False
+
+    @staticmethod
+    def put(group: list[Any], node: Node) -> None:
+        """Adds a history to a group."""
+        group[0].append(node)
+        if node[NEWEST_TIME] > group[1]:
+            group[1] = node[NEWEST_TIME]
+        if node[NEWEST_START] > group[2]:
+            group[2] = node[NEWEST_START]
+
+    @staticmethod
+    def put_hashed(groups: dict[Any, Any] | None, value: Any, node: Node) -> dict[Any, Any]:
+        """Adds a history to the group of runs with the same visible value."""
+        key = key_of(value)
+        if groups is None:
+            return {key: [[node], node[NEWEST_TIME], node[NEWEST_START], value]}
+        group = groups.get(key)
+        if group is None:
+            groups[key] = [[node], node[NEWEST_TIME], node[NEWEST_START], value]
+        else:
+            RuleRun.put(group, node)
+        return groups
+
+    @staticmethod
+    def join(group: list[Any], other: list[Any]) -> list[Any]:
+        """One group of two; lists that other nodes share are only ever appended to."""
+        for node in other[0]:
+            RuleRun.put(group, node)
+        return group
+
+    @staticmethod
+    def in_order(routes: dict[Any, int]) -> Iterable[tuple[Any, int]]:
+        """The keys that an event goes to, in the order of keys."""
+        if len(routes) < 2:
+            return routes.items()
+        return sorted(routes.items(), key=lambda item: key_order(item[0]))
+
+    def events_of_step(self, node: Node, step: int) -> list[Any]:
+        """The events bound to a step in the (single) history of a node."""
+        step_of = self.plan.layout.step_of
+        events = []
+        current: Any = node
+        while current is not None:
+            if step_of[current[POSITION]] == step:
+                events.append(current[EVENT])
+            current = current[PREVIOUS]
+        events.reverse()
+        return events
+
+    @staticmethod
+    def step_count(old: int | None, new: Any) -> int:
+        """How many values were not null."""
+        return (old or 0) + (unbox(new) is not None)
+
+    def step_sum(self, old: Any, new: Any) -> Any:
+        """The sum so far; nulls are passed over, the sum of none is null."""
+        new = unbox(new)
+        if new is None:
+            return old
+        if new.__class__ is not int and new.__class__ is not float:
+            self.careful.failures += 1
+            return old
+        return new if old is None else old + new
+
+    def step_avg(self, old: tuple[Any, int] | None, new: Any) -> tuple[Any, int] | None:
+        """Sum and number so far, for an average."""
+        new = unbox(new)
+        if new is None:
+            return old
+        if new.__class__ is not int and new.__class__ is not float:
+            self.careful.failures += 1
+            return old
+        return (new, 1) if old is None else (old[0] + new, old[1] + 1)
+
+    def step_min(self, old: Any, new: Any) -> Any:
+        """The smallest so far; values that cannot be ordered are passed over and counted."""
+        return self._extreme(old, new, smallest=True)
+
+    def step_max(self, old: Any, new: Any) -> Any:
+        """The largest so far."""
+        return self._extreme(old, new, smallest=False)
+
+    def _extreme(self, old: Any, new: Any, smallest: bool) -> Any:
+        new = unbox(new)
+        if new is None or old is None:
+            return old if new is None else new
+        try:
+            return new if (new < old) is smallest and new != old else old
+        except TypeError:
+            self.careful.failures += 1
+            return old
+
+    def limit(self, state: Any, time: int) -> None:
+        """Drops the oldest first events of a key above the rule's limit, and counts them."""
+        assert self.plan.limit is not None
+        keep = self.plan.keep
+        low = time - keep if keep is not None else None
+        starts: dict[int, int] = {}
+        for slot in self.plan.slots:
+            for run in getattr(state, slot.name) or ():
+                node = run if slot.bare else run[0]
+                if low is None or not slot.expires or node[NEWEST_TIME] >= low:
+                    starts[node[NEWEST_START]] = node[NEWEST_TIME]
+        excess = sorted(starts)[: max(len(starts) - self.plan.limit, 0)]
+        if excess:
+            self.dropped += len(excess)
+            state.dead = {**(state.dead or {}), **{start: starts[start] for start in excess}}
+            self._sweep(state, None)
+
+    # ------------------------------------------------------------------ time
+
+    def on_time(self, state: Any, now: int) -> None:
+        """Does what is due for a key when the clock reaches `now`, and asks for the next time."""
+        if state is self._dedup_wake:
+            self._forget_dedups(now)
+            return
+        state.wake = 0
+        at = now - 1
+        self._complete_at(state, at)
+        if self.plan.timeouts and self.plan.within is not None:
+            self._time_out(state, at)
+        self._expire(state, now)
+        due = self._next_due(state)
+        if due is not None:
+            self.arm(state, max(due, now + 1))
+        elif not self._has_anything(state):
+            self.forget(state)
+
+    def _complete_at(self, state: Any, at: int) -> None:
+        """Absences and closing loops whose time is over at `at`."""
+        finals: list[Node] = []
+        for slot in self.plan.slots:
+            held = getattr(state, slot.name)
+            if held and (slot.deadline is not None or slot.closes is not None):
+                taken, left = self._due_runs(held, slot, at)
+                if taken:
+                    finals += taken
+                    setattr(state, slot.name, left)
+        if finals and self.finish(state, at, finals, None) and self.plan.skip.kind == "past_last":
+            self._sweep(state, None)
+
+    def _due_runs(self, held: Any, slot: Slot, at: int) -> tuple[list[Node], Any]:
+        """The runs of a slot that are complete at `at`, and what is left of the slot."""
+        if slot.form == "list":
+            taken = [run for run in held if self._run_due(run, slot) <= at]
+            if not taken:
+                return [], held
+            left = [run for run in held if self._run_due(run, slot) > at] or None
+            complete = [run for run in taken if self._counts(run, slot)]
+            return [run if slot.bare else run[0] for run in complete], left
+        groups = {None: held} if slot.form == "one" else held
+        finals: list[Node] = []
+        left_groups: dict[Any, Any] = {}
+        assert slot.deadline is not None
+        for key, group in groups.items():
+            late = [node for node in group[0] if node[EVENT].t + slot.deadline[0] > at]
+            finals += [node for node in group[0] if node[EVENT].t + slot.deadline[0] <= at]
+            if late:
+                newest = max(node[NEWEST_TIME] for node in late)
+                starts = max(node[NEWEST_START] for node in late)
+                left_groups[key] = [late, newest, starts, *group[3:]]
+        if slot.form == "one":
+            return finals, left_groups.get(None)
+        return finals, left_groups or None
+
+    def _run_due(self, run: Any, slot: Slot) -> int:
+        """The moment at which a run of this slot is complete without a further event."""
+        node = run if slot.bare else run[0]
+        if slot.deadline is not None:
+            length, from_first, _ = slot.deadline
+            return int((node[NEWEST_TIME] if from_first else node[EVENT].t) + length)
+        assert self.plan.within is not None
+        return int(node[NEWEST_TIME] + self.plan.within)
+
+    def _counts(self, run: Any, slot: Slot) -> bool:
+        """Whether a counted repetition has reached its minimum."""
+        least = slot.deadline[2] if slot.deadline is not None else None
+        if slot.closes is not None:
+            least = slot.closes[0]
+        return least is None or slot.counter is None or run[1 + slot.counter] >= least
+
+    def _time_out(self, state: Any, at: int) -> None:
+        """`on timeout`: runs that end incomplete now, each first event once, the furthest run."""
+        assert self.plan.within is not None
+        ended: dict[int, list[Node]] = {}
+        for slot in self.plan.slots:
+            if not slot.expires and slot.reach is None:
+                continue
+            for run in getattr(state, slot.name) or ():
+                node = run if slot.bare else run[0]
+                if self._end_of(node, slot) <= at:
+                    ended.setdefault(node[NEWEST_START], []).append(node)
+        for start in sorted(ended):
+            self._report_timeout(state, at, ended[start])
+
+    def _end_of(self, node: Node, slot: Slot) -> int:
+        ends = []
+        if slot.expires and self.plan.within is not None:
+            ends.append(node[NEWEST_TIME] + self.plan.within)
+        if slot.reach is not None:
+            ends.append(node[EVENT].t + slot.reach)
+        return min(ends)
+
+    def _report_timeout(self, state: Any, at: int, nodes: list[Node]) -> None:
+        complete = Complete(nodes, None, self.plan.layout, state)
+        histories = sorted(complete.every(), key=lambda h: (-self._progress(h), complete.rank(h)))
+        if histories:
+            self.report("timeout", state.key, at, histories[0])
+
+    def _progress(self, history: History) -> int:
+        return self.plan.layout.step_of[history[-1][POSITION]]
+
+    def _expire(self, state: Any, now: int) -> None:
+        """Drops what can never complete any more."""
+        keep = self.plan.keep
+        before = self._starts(state) if self.plan.own_keep is not None else set()
+        low = now - keep if keep is not None else None
+        pruner = Pruner(low, state)
+        lasting = Pruner(None, state)
+        for slot in self.plan.slots:
+            held = getattr(state, slot.name)
+            if not held:
+                continue
+            use = pruner if slot.expires else lasting
+            held = _pruned(held, slot, use)
+            if held and slot.reach is not None:
+                held = [r for r in held if _last(r, slot).t + slot.reach >= now] or None
+            setattr(state, slot.name, held)
+        if state.dead and low is not None:
+            state.dead = {s: t for s, t in state.dead.items() if t >= low} or None
+        for i, length in enumerate(self.plan.quiet):
+            seen = getattr(state, f"q{i}")
+            if seen is not None and seen + length < now:
+                setattr(state, f"q{i}", None)
+        if self.plan.own_keep is not None:
+            self.ended += len(before - self._starts(state))
+
+    def _starts(self, state: Any) -> set[int]:
+        return {
+            (run if slot.bare else run[0])[NEWEST_START]
+            for slot in self.plan.slots
+            for run in getattr(state, slot.name) or ()
+        }
+
+    def _next_due(self, state: Any) -> int | None:
+        """The next moment at which something is due for the key."""
+        dues: list[int] = []
+        keep = self.plan.keep
+        for slot in self.plan.slots:
+            held = getattr(state, slot.name)
+            if not held:
+                continue
+            if slot.deadline is not None or slot.closes is not None:
+                dues.append(self._first_due(held, slot) + 1)
+            if slot.expires and keep is not None:
+                oldest = min(_newest(held, slot))
+                exact = self.plan.timeouts or slot.closes is not None
+                dues.append((oldest if exact else self.bucket(oldest)) + keep + 1)
+            if slot.reach is not None:
+                dues.append(min(_last(run, slot).t for run in held) + slot.reach + 1)
+        for i, length in enumerate(self.plan.quiet):
+            seen = getattr(state, f"q{i}")
+            if seen is not None:
+                dues.append(seen + length + 1)
+        return min(dues) if dues else None
+
+    def _first_due(self, held: Any, slot: Slot) -> int:
+        if slot.form == "list":
+            return min(self._run_due(run, slot) for run in held)
+        assert slot.deadline is not None
+        groups = [held] if slot.form == "one" else list(held.values())
+        return int(min(node[EVENT].t for group in groups for node in group[0]) + slot.deadline[0])
+
+    def _has_anything(self, state: Any) -> bool:
+        return any(getattr(state, slot.name) for slot in self.plan.slots) or any(
+            getattr(state, f"q{i}") is not None for i in range(len(self.plan.quiet))
+        )
+
+    def _sweep(self, state: Any, low: int | None) -> None:
+        """Takes out the runs that a skip or a limit has dropped."""
+        pruner = Pruner(low, state)
+        for slot in self.plan.slots:
+            held = getattr(state, slot.name)
+            if held:
+                setattr(state, slot.name, _pruned(held, slot, pruner))
+
+    # ------------------------------------------------------------------ what comes out
+
+    def report(self, kind: str, key: Any, time: int, history: History) -> None:
+        """A match (or timeout) that section 5 has chosen: dedup, then emitted events and record."""
+        match = Match(self.form, kind, time, key, history)
+        if self.dedups is not None:
+            admitted, match.suppressed = self._admit(kind, match, time)
+            if not admitted:
+                self.suppressed += 1
+                return
+        if kind == "match":
+            self.matches += 1
+        else:
+            self.timeouts += 1
+        self.emitted += [Emitted(stream, fields, time, match) for stream, fields in match.emitted()]
+        if self.form.reports(kind):
+            self.form.settle(match)
+            self.out.append(match)
+
+    def _admit(self, kind: str, match: Match, time: int) -> tuple[bool, dict[str, int] | None]:
+        assert self.dedups is not None
+        key = match.dedup_key()
+        if key is None:
+            return True, None
+        dedup = self.dedups[kind]
+        admitted = dedup.admit(key, time)
+        due = dedup.next_due
+        if due is not None:
+            wake = self._dedup_wake
+            if not wake.wake or due < wake.wake:
+                wake.wake = due
+                self.timers.add(due, self, wake, exclusive=True)
+        return admitted
+
+    def _forget_dedups(self, now: int) -> None:
+        assert self.dedups is not None
+        self._dedup_wake.wake = 0
+        dues = []
+        for dedup in self.dedups.values():
+            dedup.forget(now)
+            if dedup.next_due is not None:
+                dues.append(dedup.next_due)
+        if dues:
+            self._dedup_wake.wake = min(dues)
+            self.timers.add(min(dues), self, self._dedup_wake, exclusive=True)
+
+    def undecided(self) -> Iterable[tuple[Any, int, int, History]]:
+        """Open absences: (key, deadline, time of the first event, the run)."""
+        for key, state in self.states.items():
+            for slot in self.plan.slots:
+                held = getattr(state, slot.name)
+                if not held or slot.deadline is None:
+                    continue
+                yield from self._open_absences(key, state, held, slot)
+
+    def _open_absences(
+        self, key: Any, state: Any, held: Any, slot: Slot
+    ) -> Iterable[tuple[Any, int, int, History]]:
+        assert slot.deadline is not None
+        if slot.form == "list":
+            nodes = [(run if slot.bare else run[0], self._run_due(run, slot)) for run in held]
+        else:
+            groups = [held] if slot.form == "one" else held.values()
+            nodes = [(n, n[EVENT].t + slot.deadline[0]) for g in groups for n in g[0]]
+        for node, due in nodes:
+            complete = Complete([node], None, self.plan.layout, state)
+            for start in complete.starts():
+                yield key, due, start[NEWEST_TIME], complete.best(start)
+
+    # ------------------------------------------------------------------ invariants
+
+    def check(self) -> None:
+        """Raises AssertionError where a state is not as it must be. For tests."""
+        for key, state in self.states.items():
+            assert state.key == key, "a state knows its key"
+            assert self._has_anything(state) or state.wake, "an empty state waits to be deleted"
+            due = self._next_due(state)
+            if due is not None:
+                assert state.wake, f"{self.name} {key}: something is due but nothing will wake it"
+            for slot in self.plan.slots:
+                for newest in _newest(getattr(state, slot.name) or (), slot):
+                    assert newest is not UNSET
+
+
+def state_type(slots: int, quiet: int) -> Any:
+    """A struct for the state of a key: its runs by automaton state (`s0`, …), when leading
+    absences were last broken (`q0`, …), and marks of dropped starts."""
+    members: list[tuple[str, Any, Any]] = [
+        ("key", Any, None),
+        ("number", int, 0),
+        ("floor", int, 0),
+        ("dead", Any, None),
+        ("wake", int, 0),
+    ]
+    members += [(f"s{i}", Any, None) for i in range(slots)]
+    members += [(f"q{i}", Any, None) for i in range(quiet)]
+    return msgspec.defstruct("State", members, gc=False, eq=False)
+
+
+def _newest(held: Any, slot: Slot) -> Iterable[int]:
+    """Times of the newest first events of what a slot holds, one for each run or group."""
+    if slot.form == "list":
+        return [(run if slot.bare else run[0])[NEWEST_TIME] for run in held]
+    if slot.form == "one":
+        return [held[1]] if held else []
+    return [group[1] for group in held.values()]
+
+
+def _last(run: Any, slot: Slot) -> Any:
+    return (run if slot.bare else run[0])[EVENT]
+
+
+def _pruned(held: Any, slot: Slot, pruner: Pruner) -> Any:
+    if slot.form == "list":
+        return pruner.runs(held, slot.bare)
+    if slot.form == "one":
+        return pruner.group(held)
+    groups = {key: pruner.group(group) for key, group in held.items()}
+    return {key: group for key, group in groups.items() if group is not None} or None
