@@ -9,7 +9,7 @@ checker's business (`dsl.checked` holds what it makes). Spans do not take part i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from dsl.source import NOWHERE, Span
 
@@ -22,8 +22,8 @@ class Node:
 
     def children(self) -> Iterator[Node]:
         """The nodes directly inside this one, in the order of their fields."""
-        for f in fields(self):
-            yield from _nodes(getattr(self, f.name))
+        for name in self.__dataclass_fields__:
+            yield from _nodes(getattr(self, name))
 
     def walk(self) -> Iterator[Node]:
         """This node and all nodes inside it, parents first. Not recursive: depth is the user's."""

@@ -244,6 +244,8 @@ def _aggregate(resolver: Resolver, expr: ast.Call) -> Value:
         _no_distinct(resolver, expr)
     if scope.calls is not None:
         return _of_window(resolver, expr, scope.calls)
+    if scope.windows and scope.event is None:
+        return _of_nothing(resolver, expr, mixed=False)
     step = step_of(resolver, expr.arguments[0].value) if len(expr.arguments) == 1 else None
     if step is not None:
         return _of_whole_step(resolver, expr, step)

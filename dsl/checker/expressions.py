@@ -416,10 +416,14 @@ def _times_fit(resolver: Resolver, left: Value, right: Value) -> bool:
         if side.type in _TEMPORAL and other.type != side.type and other.type is not Type.NULL:
             if other.type is Type.ANY and not _is_plain(other):
                 continue
+            what = f"{noun(side.type)} is compared with {noun(other.type)}"
+            if other.type is Type.ANY:
+                plural = "times" if side.type is Type.TIME else "durations"
+                what = f"{noun(side.type)} is compared with a field, but events hold no {plural}"
             resolver.wrong(
                 "E035",
                 other.span,
-                f"{noun(side.type)} is compared with {noun(other.type)}",
+                what,
                 help=_conversion(other, side.type)
                 if other.type not in _TEMPORAL
                 else "a difference of two times is a duration",
@@ -468,7 +472,7 @@ def _membership(resolver: Resolver, expr: ast.Compare) -> Value:
         resolver.world.found.warning(
             "W002",
             expr.span,
-            f"this is never true: {noun(left.type)} is looked for among others",
+            f"this is never true: {noun(left.type)} is looked for among values of another type",
             help="values of different types are not equal; convert one with `num()`, `str()`, …",
         )
     return Comparison("in", left, right, type=Type.BOOL, span=expr.span)

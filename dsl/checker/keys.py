@@ -12,6 +12,7 @@ from dsl import ast
 from dsl.checked import KeyPart, Value
 from dsl.checker.expressions import Resolver
 from dsl.checker.names import flatten
+from dsl.checker.nodes import nodes_of
 from dsl.checker.scope import KeyNames, Scope, StepInfo
 from dsl.checker.world import World, noun
 from dsl.diagnostics import Label
@@ -37,6 +38,19 @@ def part_path(part: ast.KeyPart) -> tuple[str, ...]:
 def part_names(by: ast.By) -> list[str]:
     """What the parts are called in records: by alias or path; "" for what has neither."""
     return [p.alias.name if p.alias else ".".join(part_path(p)) for p in by.parts]
+
+
+def step_keys(rule: ast.Rule) -> list[ast.By]:
+    """The `by`s of steps, `no`s and `unless`es, in the order in which they are written."""
+    out: list[ast.By] = []
+    for clause in rule.clauses:
+        if isinstance(clause, ast.Pattern) and not isinstance(clause, ast.On | ast.Aggregate):
+            for node in nodes_of(clause):
+                if isinstance(node, ast.Step | ast.Absent) and node.by is not None:
+                    out.append(node.by)
+        elif isinstance(clause, ast.Unless) and clause.by is not None:
+            out.append(clause.by)
+    return out
 
 
 class Keys:
@@ -117,8 +131,15 @@ class Keys:
         return known
 
     def _resolve(self, by: ast.By, stream: str, steps: Mapping[str, StepInfo]) -> tuple[Value, ...]:
-        resolver = Resolver(self.world, Scope(place="`by`", event=stream, all_steps=steps))
-        values = tuple(resolver.value(part.value) for part in by.parts)
+        plain = Scope(place="`by`", event=stream)
+        guarded = Scope(place="`by`", event=stream, all_steps=steps)
+        values = tuple(
+            # A bare name is the field, and a step of that name is reported as a clash.
+            Resolver(self.world, plain if isinstance(part.value, ast.Name) else guarded).value(
+                part.value
+            )
+            for part in by.parts
+        )
         for index, value in enumerate(values):
             if value.type in (Type.ARRAY, Type.OBJECT, Type.REGEX, Type.NULL):
                 self.world.found.error("E035", value.span, f"a key cannot be {noun(value.type)}")

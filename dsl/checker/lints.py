@@ -55,7 +55,8 @@ def lint(world: World, checked: CheckedRules, loaded: Sequence[Loaded]) -> None:
             _optional_negated(world, condition)
             _plain_regex(world, condition)
         if isinstance(rule.pattern, SequencePattern):
-            _swallowed(world, rule.pattern.nodes)
+            if rule.skip != "nothing":
+                _swallowed(world, rule.pattern.nodes)
             _lossy_start(world, rule, rule.pattern)
             _shorter_than_delay(world, rule.pattern, checked.delay)
 
@@ -149,7 +150,7 @@ def _equal_rules(world: World, checked: CheckedRules) -> None:
     seen: dict[object, Rule] = {}
     for rule in checked.rules.values():
         what = (
-            *(rule.pattern, rule.having, rule.unless, rule.dedup),
+            *(rule.pattern, rule.having, rule.unless, rule.dedup, rule.emit),
             *(rule.start, rule.skip, rule.skip_step),
         )
         first = seen.setdefault(what, rule)

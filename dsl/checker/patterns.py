@@ -24,42 +24,13 @@ from dsl.checked import (
 )
 from dsl.checker.expressions import Resolver
 from dsl.checker.keys import Keys
+from dsl.checker.nodes import nodes_of, step_names, steps_of
 from dsl.checker.scope import Scope, StepInfo
 from dsl.checker.streams import Streams
 from dsl.checker.world import World
 from dsl.diagnostics import Label, did_you_mean
 
 _ONE = Quantifier()
-
-
-def steps_of(pattern: ast.Pattern) -> list[ast.Step | ast.On]:
-    """All steps of a pattern in the order in which they are written."""
-    if isinstance(pattern, ast.On):
-        return [pattern]
-    return [node for node in pattern.walk() if isinstance(node, ast.Step)]
-
-
-def step_names(steps: list[ast.Step | ast.On]) -> list[str]:
-    """The name of each step: its label, else its stream if no other step has it, else `_n`."""
-    streams = [step.stream.name for step in steps]
-    once = {stream for stream, count in _counts(streams).items() if count == 1}
-    names: list[str] = []
-    unnamed = 0
-    for step in steps:
-        if step.label is not None:
-            names.append(step.label.name)
-            continue
-        unnamed += 1
-        stream = step.stream.name
-        names.append(stream if stream in once else f"_{unnamed}")
-    return names
-
-
-def _counts(names: list[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def collect_steps(world: World, pattern: ast.Pattern) -> dict[str, StepInfo]:
@@ -92,14 +63,14 @@ def collect_steps(world: World, pattern: ast.Pattern) -> dict[str, StepInfo]:
 def _maybe_empty(pattern: ast.Pattern) -> set[int]:
     """Steps (by identity) that a complete match may leave without events, for the group's sake."""
     out: set[int] = set()
-    for node in pattern.walk():
+    for node in nodes_of(pattern):
         skippable = (
             isinstance(node, ast.OneOf)
             or (isinstance(node, ast.Repeat) and node.quantifier.minimum == 0)
             or (isinstance(node, ast.All) and node.count not in (None, len(node.parts)))
         )
         if skippable:
-            out |= {id(inner) for inner in node.walk() if isinstance(inner, ast.Step)}
+            out |= {id(inner) for inner in nodes_of(node) if isinstance(inner, ast.Step)}
     return out
 
 
@@ -260,6 +231,7 @@ class PatternBuilder:
             if isinstance(node, ast.Step):
                 own = self.names[id(node)]
                 self.bound.pop(own, None)
+                self._check_part(node)
                 parts.append(self.step(node))
                 self.bound[own] = every[own]
             elif isinstance(node, ast.Absent):
@@ -275,9 +247,26 @@ class PatternBuilder:
         self.bound = every
         return tuple(parts), tuple(guards)
 
+    def _check_part(self, node: ast.Step) -> None:
+        """A part of `all` takes one event, whenever it comes."""
+        quantifier = node.quantifier
+        if quantifier is not None:
+            self.world.found.error(
+                "E064",
+                quantifier.span,
+                "a part of `all` takes one event",
+                help="for several events write several parts, or a `sequence`",
+            )
+        if node.mode is not None:
+            self.world.found.error(
+                "E064",
+                node.span,
+                f"`{node.mode}` does not fit in `all`: its parts come in any order",
+                help="leave it out",
+            )
+
     def _repeat(self, node: ast.Repeat) -> Repeat:
-        inside = [inner for part in node.body for inner in part.walk()]
-        for inner in inside:
+        for inner in nodes_of(node):
             if isinstance(inner, ast.Step):
                 name = self.names[id(inner)]
                 self.bound[name] = self.steps[name]

@@ -24,7 +24,7 @@ from dsl.checked import (
 )
 from dsl.checker.declarations import constant
 from dsl.checker.expressions import Resolver
-from dsl.checker.keys import Keys
+from dsl.checker.keys import Keys, step_keys
 from dsl.checker.patterns import PatternBuilder, collect_steps
 from dsl.checker.scope import Scope, StepInfo
 from dsl.checker.shape import Shape, has_deadline, open_ends
@@ -86,14 +86,7 @@ class _RuleChecker:
         written = self._pattern_clause()
         if written is None:
             return None
-        others = [
-            node
-            for clause in self.statement.clauses
-            if not isinstance(clause, ast.By)
-            for node in clause.walk()
-            if isinstance(node, ast.By)
-        ]
-        self.keys = Keys(self.world, self._clause(ast.By), others)
+        self.keys = Keys(self.world, self._clause(ast.By), step_keys(self.statement))
         pattern = self._pattern(written)
         unless = self._unless(written)
         self.keys.warn_of_types()

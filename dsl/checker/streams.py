@@ -7,14 +7,14 @@ of a schema, and those that rules make themselves by `select` or `emit`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
 from dsl import ast
 from dsl.checked import SchemaField, Stream, StreamDedup, TimeFormat, Value
 from dsl.checker.expressions import Resolver
-from dsl.checker.keys import part_names
+from dsl.checker.keys import part_names, step_keys
 from dsl.checker.scope import Scope
 from dsl.checker.world import KnownFields, World
 from dsl.diagnostics import Label, did_you_mean
@@ -39,6 +39,18 @@ _SCHEMA_TYPES = {
         Type.ANY,
     )
 }
+
+_OTHER_NAMES = {
+    "text": "string",
+    "str": "string",
+    "float": "number",
+    "double": "number",
+    "integer": "int",
+    "boolean": "bool",
+    "list": "array",
+    "dict": "object",
+}
+"""What types are called elsewhere."""
 
 _NOT_DERIVED = {
     ast.StreamType: "type",
@@ -287,7 +299,7 @@ class Streams:
             if name == "duration":
                 help = "events hold strings and numbers; declare that and write `field * 1s`"
         else:
-            guess = did_you_mean(name, _SCHEMA_TYPES)
+            guess = _OTHER_NAMES.get(name.lower()) or did_you_mean(name, _SCHEMA_TYPES)
             known = ", ".join(_SCHEMA_TYPES)
             help = f"did you mean `{guess}`?" if guess else f"the types are {known}"
         self.world.found.error("E052", f.type.span, f"no field has the type `{name}`", help=help)
@@ -361,7 +373,8 @@ def _emitters(rules: Iterable[ast.Rule]) -> _Emitters:
     out: _Emitters = {}
     for rule in rules:
         for emit in emits_of(rule):
-            out.setdefault(emit.stream.name, []).append((rule, emit))
+            if emit.stream.name != EVERY:
+                out.setdefault(emit.stream.name, []).append((rule, emit))
     return out
 
 
@@ -380,15 +393,10 @@ def _emitted_paths(emitters: list[tuple[ast.Rule, ast.Emit]]) -> list[tuple[str,
     """The fields that the events of an emitted stream may have: keys and what rules give."""
     paths: dict[tuple[str, ...], None] = {}
     for rule, emit in emitters:
-        by = next((node for node in _key_first(rule) if isinstance(node, ast.By)), None)
+        own = [clause for clause in rule.clauses if isinstance(clause, ast.By)]
+        by = next(iter([*own, *step_keys(rule)]), None)
         for name in part_names(by) if by else ():
             paths[tuple(name.split("."))] = None
         for assign in emit.assigns:
             paths[(assign.name.name,)] = None
     return list(paths)
-
-
-def _key_first(rule: ast.Rule) -> Iterator[ast.Node]:
-    """The nodes of a rule, its own `by` before those of steps."""
-    yield from (clause for clause in rule.clauses if isinstance(clause, ast.By))
-    yield from rule.walk()

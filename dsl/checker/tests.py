@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from dsl import ast
 from dsl.checked import Rule
-from dsl.checker.patterns import step_names, steps_of
+from dsl.checker.nodes import step_names, steps_of
 from dsl.checker.streams import DEFAULT_TIME_PATHS, EVERY, Streams
 from dsl.checker.world import World, listing
 from dsl.diagnostics import did_you_mean
