@@ -9,6 +9,7 @@ so that what an operator means stands once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -192,13 +193,15 @@ def _equality(value: Comparison, names: Names) -> Call:
     operands = (value.left, value.right)
     if _apart(left, right):
         return Call(f.never_equal, operands, Type.BOOL)
-    if _family(left) is _family(right) and left in COUNTED | {Type.STRING, Type.BOOL}:
-        return _plain_equality(operands, frozenset({0, 1}))
-    if isinstance(value.right, Const):
-        return _equal_to_constant(value.left, value.right, names)
-    if isinstance(value.left, Const):
-        return _equal_to_constant(value.right, value.left, names)
-    return Call(f.equal, operands, Type.BOOL)
+    alike = _family(left) is _family(right) and left in COUNTED | {Type.STRING, Type.BOOL}
+    for value_side, other in (operands, operands[::-1]):
+        if isinstance(other, Const) and (other.value.__class__ is bool or not alike):
+            return _equal_to_constant(value_side, other, names)
+    return (
+        _plain_equality(operands, frozenset({0, 1}))
+        if alike
+        else Call(f.equal, operands, Type.BOOL)
+    )
 
 
 def _plain_equality(operands: tuple[Value, Value], none_safe: frozenset[int]) -> Call:
@@ -318,10 +321,17 @@ def _no_booleans(call: Call) -> Call:
 
 
 def _set_code(items: list[Any], names: Names) -> str:
-    short = len(items) <= _SMALL and all(len(repr(item)) < 40 for item in items)
-    if items and short and all(item.__class__ is str for item in items):
-        return "{{" + ", ".join(_braced(repr(item)) for item in dict.fromkeys(items)) + "}}"
+    """The code of a set of constants, written out when that is short; ready for `str.format`."""
+    codes = [repr(item) for item in dict.fromkeys(items) if _is_short(item)]
+    if items and len(items) <= _SMALL and len(codes) == len(set(items)):
+        return _braced("{" + ", ".join(codes) + "}")
     return names.constant(frozenset(items))
+
+
+def _is_short(item: Any) -> bool:
+    if isinstance(item, int):
+        return item.bit_length() < 64
+    return math.isfinite(item) if isinstance(item, float) else len(item) < 40
 
 
 def _braced(code: str) -> str:

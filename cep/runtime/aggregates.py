@@ -26,10 +26,10 @@ from sortedcontainers import SortedList
 from cep.event import unbox
 from cep.runtime.functions import Misfit, number, whole
 
-_List = builtins.list[Any]
+_List = builtins.list  # this module has a `list` of its own, as it has a `sum`
 
 
-def present(values: Iterable[Any]) -> _List:
+def present(values: Iterable[Any]) -> _List[Any]:
     """The values that are not null, out of their boxes."""
     return [value for value in map(unbox, values) if value is not None]
 
@@ -41,7 +41,7 @@ def identity(value: Any) -> Any:
         return value
     if kind is bool:
         return (value,)
-    if kind is list or kind is dict or kind is tuple:
+    if kind is _List or kind is dict or kind is tuple:
         return (json.dumps(value, sort_keys=True, default=str),)
     return value
 
@@ -116,7 +116,7 @@ class ExactSum:
         spread = n * self.squares - self.total * self.total
         return math.sqrt(_ratio(spread, (n * (n - 1)) << (2 * self.scale)))
 
-    def dump(self) -> _List:
+    def dump(self) -> _List[Any]:
         """Big integers as hexadecimal text: JSON readers take none beyond 64 bits."""
         return [self.count, self.floats, hex(self.total), self.scale, hex(self.squares)]
 
@@ -201,7 +201,7 @@ def max(values: Sequence[Any]) -> Any:
     return builtins.max(found) if found else None
 
 
-def _of_one_order(values: Sequence[Any]) -> _List:
+def _of_one_order(values: Sequence[Any]) -> _List[Any]:
     found = present(values)
     texts = builtins.sum(value.__class__ is str for value in found)
     if texts != len(found):
@@ -226,7 +226,7 @@ def nth(values: Sequence[Any], index: int) -> Any:
     return unbox(values[index]) if index < len(values) else None
 
 
-def list(values: Sequence[Any]) -> _List:
+def list(values: Sequence[Any]) -> _List[Any]:
     """All of them."""
     return present(values)
 
@@ -263,13 +263,13 @@ def _interpolated(ordered: Sequence[Any], p: int | float) -> Any:
     return low + (high - low) * (place - below)
 
 
-def top(values: Sequence[Any], n: Any) -> _List:
+def top(values: Sequence[Any], n: Any) -> _List[Any]:
     """The n most frequent, most frequent first; of equally frequent ones the earlier.
 
     >>> top(["b", "a", "c", "a", "c"], 2)
     ['a', 'c']
     """
-    counts: dict[Any, _List] = {}
+    counts: dict[Any, _List[Any]] = {}
     for value in present(values):
         counts.setdefault(identity(value), [0, value])[0] += 1
     ranked = sorted(counts.values(), key=lambda entry: -entry[0])

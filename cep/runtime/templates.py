@@ -77,7 +77,7 @@ def plain(value: Any, kind: str = "any") -> Any:
     """
     value = unbox(value)
     if value.__class__ is int or value.__class__ is float:
-        if not math.isfinite(value):
+        if value.__class__ is float and not math.isfinite(value):
             return None
         if kind == "time":
             return time_text(round(value))
@@ -94,7 +94,7 @@ def plain(value: Any, kind: str = "any") -> Any:
 
 
 def _number_text(value: int | float, kind: str) -> str:
-    if not math.isfinite(value):
+    if value.__class__ is float and not math.isfinite(value):
         return str(value)
     if kind == "time":
         return time_text(round(value))
