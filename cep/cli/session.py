@@ -71,7 +71,7 @@ class Session:
         from cep.engine import Engine
 
         self._options = options
-        self._engine = Engine(ruleset, type_field=options.type_field, delay=options.delay)
+        self._engine = Engine(ruleset, delay=options.delay)
         self._paths, self._sources = open_sources(options, stop)
         read = [*options.rules, *self._paths]
         self._late = open_leftovers(options.late, read)
