@@ -1,16 +1,26 @@
-"""Events of `test` blocks: what the text gives, and what the runner fills in."""
+"""What happens in a `test` block, in order: events, movements of the clock, expectations.
+
+The events are as the text gives them, with what the runner fills in: time, type, and the fields
+that the stream's `where` fixes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import cast
 
 from cep.event_time import Unit, parse_time
-from cep.testing.reference_functions import iso
+from cep.testing.reference_functions import iso, span_text
 from cep.testing.reference_streams import Streams
 from cep.testing.reference_values import MISSING, Event, World, read
 from dsl import ast, checked
 from dsl.source import Span
+
+START = parse_time("2026-01-01T00:00:00Z") or 0
+"""When the clock of a test starts, in microseconds since the epoch."""
+
+SECOND = 1_000_000
 
 DEFAULT_TIME_FIELDS = (("@timestamp",), ("timestamp",), ("time",), ("ts",))
 
@@ -22,6 +32,77 @@ class TestProblem(Exception):
 
     def __init__(self, span: Span, text: str) -> None:
         super().__init__(f"{span}: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An event of the test, at a time in microseconds.
+
+    `timed` is the record with its time in it, as a source would read it.
+    """
+
+    record: Mapping[str, object]
+    time: int
+    timed: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The clock moves to a time without an event."""
+
+    time: int
+
+
+Action = Given | Moved | ast.TestExpect
+
+
+def actions(rules: checked.CheckedRules, test: ast.Test) -> Iterator[Action]:
+    """What happens in a test, step by step. Raises `TestProblem` at a step that makes no sense."""
+    clock, began = START, False
+    yield Moved(clock)
+    for step in test.steps:
+        if isinstance(step, ast.TestAdvance):
+            clock += step.duration.micros
+            yield Moved(clock)
+        elif isinstance(step, ast.TestExpect):
+            yield step
+        else:
+            for event in _events(rules, step, clock, began):
+                clock, began = event.time, True
+                yield event
+
+
+def _events(
+    rules: checked.CheckedRules, step: ast.TestEvent, clock: int, began: bool
+) -> Iterator[Given]:
+    time = _time_of(step, clock, began)
+    for _ in range(step.times):
+        record, timed, own = record_of(rules, step, time)
+        moment = time if own is None or step.when is not None else own
+        if moment < clock:
+            raise TestProblem(
+                step.span,
+                f"this event is at {offset(moment)}, but the clock of the test is already at "
+                f"{offset(clock)}",
+            )
+        yield Given(record, moment, timed)
+        clock = moment
+        time = moment + (step.every.micros if step.every else 0)
+
+
+def _time_of(step: ast.TestEvent, clock: int, began: bool) -> int:
+    """The first event is at the start, later ones by default a second after the clock."""
+    shift = step.offset.micros if step.offset else 0
+    if step.when == "at":
+        return START + shift
+    if step.when == "after":
+        return clock + shift
+    return clock if not began and clock == START else clock + SECOND
+
+
+def offset(time: int) -> str:
+    """A time as the test writes it: since its start; an absolute time before that."""
+    return span_text(time - START) if time >= START else iso(time)
 
 
 def constant(value: ast.Expr | ast.Object) -> object:
@@ -45,8 +126,8 @@ def constant(value: ast.Expr | ast.Object) -> object:
 
 def record_of(
     rules: checked.CheckedRules, step: ast.TestEvent, time: int
-) -> tuple[dict[str, object], int | None]:
-    """The event that a step of a test describes, and the time that its own fields give it.
+) -> tuple[dict[str, object], dict[str, object], int | None]:
+    """The event that a step describes, the same with its time, and the time that it gives itself.
 
     Type and fixed fields are filled in; then it must belong to the stream that the test names.
     """
@@ -54,26 +135,36 @@ def record_of(
     stream = rules.streams.get(step.stream.name)
     if stream is None:
         stream = checked.Stream(step.stream.name, type_value=step.stream.name)
-    paths, time_format = _time_fields(rules, stream)
-    given = next((read(record, path) for path in paths if _has(record, path)), None)
-    for path, value in _fixed(rules, stream):
-        _put(record, path, value)
     if stream.emitted:
         raise TestProblem(
             step.span,
             f"`{stream.name}` holds events that rules emit; name the rule that emits them, and "
             "give the events that make it do so",
         )
-    if given is not None:
-        parsed = parse_time(given, cast("Unit | None", time_format.unit), time_format.timezone)
-        if parsed is None:
-            raise TestProblem(step.span, f"the time {given!r} cannot be read")
-        _check_membership(rules, stream, record, parsed, step)
-        return record, parsed
-    if stream.time is not None:
-        _put(record, paths[0], _written_time(time, time_format.unit))
-    _check_membership(rules, stream, record, time, step)
-    return record, None
+    form = _time_format(rules, stream)
+    own = _own_time(record, form, step)
+    for path, value in _fixed(rules, stream):
+        _put(record, path, value)
+    if own is None and form.paths is not DEFAULT_TIME_FIELDS:
+        _put(record, form.paths[0], _written_time(time, form.unit))
+    timed = dict(record)
+    if own is None:
+        _put(timed, form.paths[0], _written_time(time, form.unit))
+    _check_membership(rules, stream, record, time if own is None else own, step)
+    return record, timed, own
+
+
+def _own_time(
+    record: Mapping[str, object], form: checked.TimeFormat, step: ast.TestEvent
+) -> int | None:
+    """The time that stands in the event itself."""
+    given = next((read(record, path) for path in form.paths if _has(record, path)), None)
+    if given is None:
+        return None
+    parsed = parse_time(given, cast("Unit | None", form.unit), form.timezone)
+    if parsed is None:
+        raise TestProblem(step.span, f"the time {given!r} cannot be read")
+    return parsed
 
 
 def _check_membership(
@@ -117,14 +208,12 @@ def _has(record: Mapping[str, object], path: tuple[str, ...]) -> bool:
     return read(record, path) is not MISSING
 
 
-def _time_fields(
-    rules: checked.CheckedRules, stream: checked.Stream
-) -> tuple[tuple[tuple[str, ...], ...], checked.TimeFormat]:
+def _time_format(rules: checked.CheckedRules, stream: checked.Stream) -> checked.TimeFormat:
     """Where the stream's time stands: as it says, as `event` says, or in the usual fields."""
     for one in (stream, *_ancestors(rules, stream), rules.streams.get("event")):
         if one is not None and one.time is not None:
-            return one.time.paths, one.time
-    return DEFAULT_TIME_FIELDS, checked.TimeFormat(DEFAULT_TIME_FIELDS)
+            return one.time
+    return checked.TimeFormat(DEFAULT_TIME_FIELDS)
 
 
 def _ancestors(rules: checked.CheckedRules, stream: checked.Stream) -> Iterator[checked.Stream]:

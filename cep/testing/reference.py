@@ -58,7 +58,7 @@ class ReferenceMatch:
     events: Mapping[str, object]
     orders: Mapping[str, tuple[int, ...]]
     fields: Mapping[str, object]
-    message: str | None
+    message: str
     suppressed: Mapping[str, object] | None
     first: int | None
     last: int | None
@@ -326,11 +326,17 @@ class _RuleState:
             events=events,
             orders=orders,
             fields=shown,
-            message=None if message is None else _print(message, replace(scope, alert=fields)),
+            message=self._message(message, replace(scope, alert=fields)),
             suppressed=suppressed,
             first=found.first,
             last=found.last,
         )
+
+    def _message(self, message: checked.Template | None, scope: Scope) -> str:
+        """The text of the alert; without one the title, or the rule's name."""
+        if message is None:
+            return self.rule.title or self.rule.name
+        return _print(message, scope)
 
     def _events(self, found: Found) -> tuple[dict[str, object], dict[str, tuple[int, ...]]]:
         """The records and the numbers of the events of each step; expected ones are no events."""

@@ -231,8 +231,6 @@ def _arithmetic(value: checked.Arith, scope: Scope) -> object:
     left, right = value_of(value.left, scope), value_of(value.right, scope)
     if left is None or right is None:
         return None
-    if value.op == "+" and isinstance(left, str) and isinstance(right, str):
-        return left + right
     a, b = _number(left), _number(right)
     operations: dict[str, Callable[[], object]] = {
         "+": lambda: a + b,

@@ -12,18 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cep.event_time import parse_time
-from cep.testing.events import TestProblem, constant, record_of
+from cep.testing.events import START, Action, Given, Moved, TestProblem, actions, constant, offset
 from cep.testing.reference import ReferenceEngine
-from cep.testing.reference_functions import iso, span_text
 from cep.testing.reference_values import same
 from dsl import ast, checked
 from dsl.source import Span
-
-START = parse_time("2026-01-01T00:00:00Z") or 0
-"""When the clock of a test starts, in microseconds since the epoch."""
-
-SECOND = 1_000_000
 
 
 class RuleSource(Protocol):
@@ -91,10 +84,9 @@ def run_test(
     """Run one test up to its first failure."""
     names = [rule.name for rule in test.rules]
     try:
-        play = _Play(ruleset.checked, engine_factory(ruleset, names))
-        play.start()
-        for step in test.steps:
-            play.step(step)
+        play = _Play(engine_factory(ruleset, names))
+        for action in actions(ruleset.checked, test):
+            play.act(action)
         play.end(test.span)
     except TestProblem as problem:
         return TestResult(test, passed=False, message=str(problem))
@@ -105,24 +97,20 @@ def run_test(
 class _Play:
     """A test that is being run: the clock, and the matches that no `expect` has taken."""
 
-    rules: checked.CheckedRules
     engine: Engine
     clock: int = START
-    began: bool = False
     waiting: list[Any] = field(default_factory=list)
     taken: list[Any] = field(default_factory=list)
 
-    def start(self) -> None:
-        self.waiting += self.engine.advance_to(START)
-
-    def step(self, step: ast.TestStep) -> None:
-        if isinstance(step, ast.TestEvent):
-            self._event(step)
-        elif isinstance(step, ast.TestAdvance):
-            self.clock += step.duration.micros
-            self.waiting += self.engine.advance_to(self.clock)
+    def act(self, action: Action) -> None:
+        if isinstance(action, Given):
+            self.clock = action.time
+            self.waiting += self.engine.process_at(action.record, action.time)
+        elif isinstance(action, Moved):
+            self.clock = action.time
+            self.waiting += self.engine.advance_to(action.time)
         else:
-            self._expect(step)
+            self._expect(action)
 
     def end(self, span: Span) -> None:
         if self.waiting:
@@ -131,33 +119,6 @@ class _Play:
                 "the test ends with a match that no `expect` takes:\n"
                 + self._listed(self.waiting, "  "),
             )
-
-    # ------------------------------------------------------------------------ events
-
-    def _event(self, step: ast.TestEvent) -> None:
-        time = self._time_of(step)
-        for _ in range(step.times):
-            record, given = record_of(self.rules, step, time)
-            moment = time if given is None or step.when is not None else given
-            if moment < self.clock:
-                raise TestProblem(
-                    step.span,
-                    f"this event is at {offset(moment)}, but the clock of the test is already at "
-                    f"{offset(self.clock)}",
-                )
-            self.clock = moment
-            self.began = True
-            self.waiting += self.engine.process_at(record, moment)
-            time = moment + (step.every.micros if step.every else 0)
-
-    def _time_of(self, step: ast.TestEvent) -> int:
-        shift = step.offset.micros if step.offset else 0
-        if step.when == "at":
-            return START + shift
-        if step.when == "after":
-            return self.clock + shift
-        first = not self.began and self.clock == START
-        return self.clock if first else self.clock + SECOND
 
     # ------------------------------------------------------------------------ expectations
 
@@ -285,11 +246,6 @@ def describe(match: Any) -> str:
     text = f"at {offset(match.time)} {kind}{match.rule} "
     text += _object({**match.key, **match.fields, **counts})
     return text if match.message is None else f"{text} {shown_value(match.message)}"
-
-
-def offset(time: int) -> str:
-    """A time as the test writes it: since its start; an absolute time before that."""
-    return span_text(time - START) if time >= START else iso(time)
 
 
 def shown_value(value: object) -> str:
