@@ -98,9 +98,8 @@ def _list(world: World, statement: ast.List) -> NamedValues:
     name = statement.name.name
     if statement.file is not None:
         return NamedValues(name, (), _beside(statement.span, statement.file))
-    assert statement.items is not None
     items: list[bool | int | float | str | None] = []
-    for item in statement.items.items:
+    for item in statement.items.items if statement.items else ():
         value = constant(world, item, "an item of a list")
         if isinstance(value, Const):
             items.append(value.value)

@@ -150,7 +150,7 @@ def _equal_rules(world: World, checked: CheckedRules) -> None:
     seen: dict[object, Rule] = {}
     for rule in checked.rules.values():
         what = (
-            *(rule.pattern, rule.having, rule.unless, rule.dedup, rule.emit),
+            *(rule.pattern, rule.having, rule.unless, rule.dedup, rule.alert, rule.emit),
             *(rule.start, rule.skip, rule.skip_step),
         )
         first = seen.setdefault(what, rule)
@@ -168,17 +168,16 @@ def _equal_rules(world: World, checked: CheckedRules) -> None:
 
 
 def _subsumed(world: World, rules: list[tuple[frozenset[Value], Rule]]) -> None:
-    """`on` rules whose every match another rule of the same severity reports too."""
+    """`on` rules whose every match another rule reports in the same way too."""
     for parts, rule in rules[:200]:
         for other_parts, other in rules[:200]:
-            if (
-                other_parts
-                and other_parts < parts
-                and rule.severity == other.severity
-                and rule.reports
-            ):
-                if other.reports:
-                    _warn_of_equal(world, other, rule, "finds nothing that is not found by")
+            alike = (rule.severity, rule.alert, rule.emit) == (
+                other.severity,
+                other.alert,
+                other.emit,
+            )
+            if alike and other_parts and other_parts < parts:
+                _warn_of_equal(world, other, rule, "finds nothing that is not found by")
                 break
 
 
