@@ -83,7 +83,7 @@ class Duration(Node):
 class Literal(Node):
     """A constant: None, bool, int, float or str. `text` keeps how a number was written."""
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
     text: str = field(default="", compare=False)
 
     def __eq__(self, other: object) -> bool:
@@ -326,8 +326,8 @@ StreamClause = (
 
 @dataclass(frozen=True, slots=True)
 class Stream(Node):
-    """`stream name [from a, b] [where e] { clauses }`; `where` before the block is the first clause,
-    with `where_first` true."""
+    """`stream name [from a, b] [where e] { clauses }`; a `where` before the block is the first
+    clause, with `where_first` true."""
 
     name: Ident
     parents: tuple[Ident, ...]
@@ -346,7 +346,7 @@ class List(Node):
 
 @dataclass(frozen=True, slots=True)
 class Table(Node):
-    """`table name from "file" key path` (then `file`) or `table name from stream key path [ttl D]`."""
+    """`table name from "file" key path` (then `file`), or `from stream key path [ttl D]`."""
 
     name: Ident
     file: str | None

@@ -55,7 +55,7 @@ class Const(Value):
     Compared with the type of the value too: 1, 1.0 and True are three constants.
     """
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -126,10 +126,11 @@ class StepTime(Value):
 
 @dataclass(frozen=True, slots=True)
 class LoopValue(Value):
-    """`prev(f)`, `first(f)`, `last(f)`, `count()`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)` in a loop's own condition.
+    """What a loop asks in its own condition of the events that it has taken.
 
-    Over the events that the step has taken, the tested one excluded. `argument` is an expression
-    over one such event (its `Field`s and `EventTime` are of the taken event); None for `count()`.
+    `prev(f)`, `first(f)`, `last(f)`, `count()`, `sum(f)`, `avg(f)`, `min(f)`, `max(f)`; the event
+    being tested is excluded. `argument` is an expression over one taken event (its `Field`s and
+    `EventTime` are of that event); None for `count()`.
     """
 
     function: str
@@ -481,7 +482,7 @@ class SchemaField:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """From a file (`file`, resolved beside the rule file) or from a stream; `ttl` in microseconds."""
+    """From a file (`file`, a path) or from a stream; `ttl` in microseconds."""
 
     name: str
     key: tuple[str, ...]
@@ -493,10 +494,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedValues:
-    """A `list`: its items (None, bool, numbers, texts), or the file to read them from, one a line."""
+    """A `list`: its items, or the file to read them from, one a line."""
 
     name: str
-    items: tuple[None | bool | int | float | str, ...]
+    items: tuple[bool | int | float | str | None, ...]
     file: str | None = None
 
 
@@ -544,7 +545,7 @@ class Rule:
     description: str | None
     severity: str | None
     tags: tuple[str, ...]
-    meta: tuple[tuple[str, None | bool | int | float | str], ...]
+    meta: tuple[tuple[str, bool | int | float | str | None], ...]
     key: tuple[KeyPart, ...]
     pattern: SequencePattern | WindowPattern
     unless: tuple[Guard, ...] = ()
