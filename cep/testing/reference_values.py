@@ -439,7 +439,8 @@ def key_of(values: Sequence[object]) -> Key | None:
             return None
         if isinstance(value, float) and math.isnan(value):
             return None
-        parts.append((kind, value))
+        whole = isinstance(value, float) and value.is_integer()
+        parts.append((kind, int(value) if whole else value))  # type: ignore[call-overload]
     return tuple(parts)
 
 
