@@ -26,7 +26,7 @@ from cep.compile.expressions import careful, careful_value, truth
 from cep.compile.writer import Writer
 from cep.plan.automaton import Absence, Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
-from cep.plan.states import equality, reach_of, survives, variables_in
+from cep.plan.states import equality, group_bounds, reach_of, survives, variables_in
 from cep.plan.values import FALSE, Seen, Tally
 from dsl.checked import Field, IsMissing, StepAggregate, Value
 
@@ -185,9 +185,9 @@ class _Handler:
             out(f"low_keep = t - {self.rule.keep}")
         if self._may_complete():
             out("done = []")
+        if self._may_close():
+            out("shut = []")
         opening = [edge for edge in self.a.openings if self._atom(edge) in self.tests]
-        if self.rule.start == "first" and opening:
-            out("had = run.has_runs(st, t)")
         if self.rule.start == "latest" and opening:
             out("extended = False")
         self._unless()
@@ -281,15 +281,17 @@ class _Handler:
     def _may_complete(self) -> bool:
         """Whether an event of this kind can complete a run."""
         edges = [*self.a.openings, *(edge for state in self.a.states for edge in state.edges)]
-        takes = any(
-            self.a.entered[edge.target] is None and self._atom(edge) in self.tests for edge in edges
+        return any(
+            self.a.entered[edge.target] is None and self._atom(edge) in self.tests
+            for edge in edges
         )
-        closes = any(
-            state.key.close is not None
-            and (state.key.close.on_break or state.key.close.until in self.tests)
-            for state in self.a.states
+
+    def _may_close(self) -> bool:
+        """Whether an event of this kind can end a repetition that is complete by then."""
+        closes = [(s.key.close, s.is_strict) for s in self.a.states if s.key.close is not None]
+        return any(
+            close.until in self.tests or (close.on_end and strict) for close, strict in closes
         )
-        return takes or closes
 
     def _atom(self, edge: Edge) -> int:
         return self.a.positions[edge.target].atom
@@ -373,9 +375,9 @@ class _Handler:
             if close.at_least is not None:
                 counter = _var(source, Variable(str(source.key.counted), "counter"))
                 with self.w.block(f"if {counter} >= {close.at_least}:"):
-                    self.w("done.append(nd)")
+                    self.w("shut.append(nd)")
             else:
-                self.w("done.append(nd)")
+                self.w("shut.append(nd)")
 
         return complete
 
@@ -542,7 +544,7 @@ class _Handler:
 
             def other() -> None:
                 close = state.key.close
-                if close is not None and close.on_break:
+                if close is not None and close.on_end:
                     self._closer(state)(state)
                 elif state.after_pass is not None:
                     names = {v: _var(state, v) for v in state.variables}
@@ -657,10 +659,8 @@ class _Handler:
         if deadline is not None:
             base = "nn[4]" if deadline.from_first else "t"
             self.w(f"arm(st, {base} + {deadline.after + 1})")
-            return
-        reach = reach_of(target)
-        if self.a.keep is None and reach is not None:
-            self.w(f"arm(st, t + {reach + 1})")
+        elif reach_of(target) or group_bounds(self.a, target):
+            self.w(f"run.arm_reach(st, {target.index}, t)")
 
     def _updated(self, variable: Variable, state: State | None, position: Position) -> str:
         """Code of a variable's value after taking the event at `position` from `state`."""
@@ -742,8 +742,8 @@ class _Handler:
 
             def other() -> None:
                 close = state.key.close
-                if close is not None and close.on_break:
-                    w("done += g[0]")
+                if close is not None and close.on_end:
+                    w("shut += g[0]")
                 elif state.after_pass is not None:
                     names = {v: _var(state, v) for v in state.variables}
                     with w.block("for nd in g[0]:"):
@@ -851,7 +851,8 @@ class _Handler:
                 for i, absence in enumerate(self.a.quiet)
             ]
             if self.rule.start == "first":
-                tests.append("not had")
+                completing = "done or " if self._may_complete() else ""
+                tests.append(f"not ({completing}run.has_runs(st, t))")
             if self.rule.start == "latest":
                 tests.append("not extended")
             tests += self._first_guards(position)
@@ -873,16 +874,23 @@ class _Handler:
                     w(f"st.s{state.index} = None")
         w(f"nn = (e, {position.index}, None, -1, t, n, n)")
         self._arrive(None, edge, position)
-        if self.a.keep is not None and self.a.entered[position.index] is not None:
-            exact = (
-                self.rule.timeout_alert
-                or self.rule.timeout_emit
-                or any(s.key.close is not None and s.key.close.at_deadline for s in self.a.states)
-            )
-            with w.block("if not st.wake:") if not exact else w.block("if True:"):
-                w(f"arm(st, {'t' if exact else 'run.bucket(t)'} + {self.a.keep + 1})")
-        if self.rule.limit is not None:
-            w("run.limit(st, t)")
+        if self.a.entered[position.index] is not None:
+            self._arm_end()
+
+    def _arm_end(self) -> None:
+        """Wakes the key when the run's time is over: to the tick where something is reported then,
+        else in time to clean up."""
+        w = self.w
+        ends = [length for length in (self.a.within, self.rule.keep) if length is not None]
+        if not ends:
+            return
+        rule = self.rule
+        closes = any(s.key.close is not None and s.key.close.on_end for s in self.a.states)
+        if closes or rule.timeout_alert is not None or rule.timeout_emit:
+            w(f"arm(st, t + {min(ends) + 1})")
+        else:
+            with w.block("if not st.wake:"):
+                w(f"arm(st, run.bucket(t) + {min(ends) + 1})")
 
     def _quiet(self) -> None:
         """A leading `no` remembers when its last event came."""
@@ -897,14 +905,24 @@ class _Handler:
     def _end(self) -> None:
         w = self.w
         low = "low" if self.a.within is not None else "None"
-        if self._may_complete():
-            with w.block("if done:"):
-                if self.rule.skip == "past_last":
-                    with w.block(f"if finish(st, t, done, {low}):"):
+        lists = ["done"] if self._may_complete() else []
+        lists += ["shut"] if self._may_close() else []
+        if lists:
+            with w.block(f"if {' or '.join(lists)}:"):
+                call = f"finish(st, t, {' + '.join(lists)}, {low})"
+                if self.rule.skip == "past_last" and lists == ["done"]:
+                    with w.block(f"if {call}:"):
                         for state in self.a.states:
                             w(f"st.s{state.index} = None")
+                elif self.rule.skip == "past_last":
+                    with w.block(f"if {call}:"):
+                        w("run.sweep(st)")
                 else:
-                    w(f"finish(st, t, done, {low})")
+                    w(call)
+        if self.rule.limit is not None and any(
+            self._atom(edge) in self.tests for edge in self.a.openings
+        ):
+            w("run.limit(st, t)")
         if self.a.states:
             empty = " or ".join(f"st.s{state.index}" for state in self.a.states)
             with w.block(f"if not (st.wake or {empty}):"):

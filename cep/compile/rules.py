@@ -23,7 +23,7 @@ from cep.key import key_of
 from cep.plan.automaton import Automaton, State, Variable
 from cep.plan.build import build
 from cep.plan.dispatch import Dispatch, dispatch, mentioned
-from cep.plan.states import reach_of, variables_in
+from cep.plan.states import group_bounds, reach_of, variables_in
 from cep.plan.streams import Streams
 from cep.runtime import aggregates
 from cep.runtime.rule import RulePlan, Slot
@@ -172,8 +172,7 @@ def _plan(automaton: Automaton) -> RulePlan:
         quiet=tuple(absence.within or 0 for absence in automaton.quiet),
         skip=Skip(rule.skip, skip_step),
         within=automaton.within,
-        keep=automaton.keep,
-        own_keep=rule.keep,
+        keep=rule.keep,
         limit=rule.limit,
         timeouts=rule.timeout_alert is not None or bool(rule.timeout_emit),
         dedup=rule.dedup.duration if rule.dedup is not None else None,
@@ -185,7 +184,6 @@ def _slot(automaton: Automaton, state: State) -> Slot:
     key = state.key
     deadline = key.deadline
     counter = Variable(str(key.counted), "counter")
-    waiting = deadline is not None and automaton.rule.keep is None
     return Slot(
         name=f"s{state.index}",
         form=state.form,
@@ -195,10 +193,10 @@ def _slot(automaton: Automaton, state: State) -> Slot:
             if deadline is not None
             else None
         ),
-        closes=(key.close.at_least,) if key.close is not None and key.close.at_deadline else None,
+        closes=(key.close.at_least,) if key.close is not None and key.close.on_end else None,
         counter=state.variables.index(counter) if counter in state.variables else None,
-        expires=automaton.keep is not None and not waiting,
-        reach=reach_of(state) if automaton.keep is None else None,
+        within=automaton.within if deadline is None else None,
+        reach=reach_of(state) or group_bounds(automaton, state),
     )
 
 

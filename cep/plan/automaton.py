@@ -126,13 +126,12 @@ class Deadline:
 class Close:
     """A repetition at the end that is complete already and may go on.
 
-    It is reported when an event of atom `until` comes, when a strict repetition breaks, and, if
-    `at_deadline`, when the sequence's `within` is over.
+    It is reported when an event of atom `until` comes, and if `on_end` (`report on close`) also when
+    a strict repetition breaks and when the time is over in which it may go on.
     """
 
     until: int | None
-    on_break: bool
-    at_deadline: bool
+    on_end: bool
     at_least: int | None = None
 
 

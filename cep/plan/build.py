@@ -511,8 +511,7 @@ class _Builder:
         until = next((edge.until for edge in position.edges if edge.until is not None), None)
         return Close(
             until=until,
-            on_break=self.rule.report == "on_close",
-            at_deadline=self.rule.report == "on_close",
+            on_end=self.rule.report == "on_close",
             at_least=end.at_least,
         )
 

@@ -78,7 +78,7 @@ def _follow(state: State, find: Callable[[StateKey], int | None]) -> None:
     if len(relaxed) == len(key.edges):
         state.after_pass = state.index
     else:
-        close = None if key.close is not None and key.close.on_break else key.close
+        close = None if key.close is not None and key.close.on_end else key.close
         state.after_pass = find(StateKey(relaxed, key.deadline, close, key.counted))
 
 
@@ -235,8 +235,10 @@ def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:
         or bool(rule.timeout_emit)
         or rule.keep is not None
         or (state.key.deadline is not None and state.key.deadline.from_first)
-        or (state.key.close is not None and state.key.close.at_deadline)
+        or (state.key.deadline is not None and automaton.within is not None and bool(state.edges))
+        or (state.key.close is not None and state.key.close.on_end)
         or any(edge.bounds is not None for edge in state.edges)
+        or bool(group_bounds(automaton, state))
         or bool(_timed_absences(state))
     )
     if one_by_one:
@@ -273,12 +275,30 @@ def equality(guard: Value, variable: Variable) -> Value | None:
     return None
 
 
-def reach_of(state: State) -> int | None:
-    """How long after its last event a run in `state` can still take one, when steps bound that."""
-    lengths = [
-        edge.bounds.within
-        for edge in state.edges
-        if edge.bounds is not None and edge.bounds.within is not None
-    ]
-    bounded = bool(state.edges) and len(lengths) == len(state.edges)
-    return max(lengths) if bounded and state.key.deadline is None else None
+def reach_of(state: State) -> tuple[tuple[int | None, int], ...]:
+    """When a run in `state` can take nothing any more, where its steps bound that: for each edge
+    (place of the variable with the time it counts from, None for that of the last event; length).
+    Empty when an edge has no bound of its own."""
+    if state.key.deadline is not None or not state.edges:
+        return ()
+    bounds: list[tuple[int | None, int]] = []
+    for edge in state.edges:
+        if edge.bounds is None or edge.bounds.within is None:
+            return ()
+        before = Variable(edge.bounds.step, "before")
+        place = None if edge.bounds.entering else state.variables.index(before)
+        bounds.append((place, edge.bounds.within))
+    return tuple(bounds)
+
+
+def group_bounds(automaton: Automaton, state: State) -> tuple[tuple[int, int], ...]:
+    """Where all edges of a state stay inside an `all of … within`: (place of the variable with the
+    group's first time, length) of each; else empty."""
+    bounds: list[tuple[int, int]] = []
+    for edge in state.edges:
+        position = automaton.positions[edge.target]
+        if position.group_start is None or position.group_first:
+            return ()
+        group, within = position.group_start
+        bounds.append((state.variables.index(Variable(str(group), "began")), within))
+    return tuple(bounds)

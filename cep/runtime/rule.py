@@ -9,7 +9,7 @@ without an event: absences that have come true, loops that close, runs whose tim
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +40,10 @@ class Slot:
     """What the runtime must know of an automaton state to do what is due in it.
 
     `deadline`: (microseconds, from the first event?, least count) of a trailing absence.
-    `closes`: (least count,) when its runs are complete at the end of `within`. `counter`: place of
-    the counter among the run's variables. `expires`: whether `within` ends its runs. `reach`: how
-    long after the last event a run can still go on (None: no such bound).
+    `closes`: (least count,) when its runs are complete once they can go on no further. `counter`:
+    place of the counter among the run's variables. `within`: the sequence's, where it ends these
+    runs. `reach`: (place of the variable it counts from, None: the last event's time; length) of
+    each way on, where all of them are bounded by steps.
     """
 
     name: str
@@ -51,13 +52,13 @@ class Slot:
     deadline: tuple[int, bool, int | None] | None
     closes: tuple[int | None] | None
     counter: int | None
-    expires: bool
-    reach: int | None
+    within: int | None
+    reach: tuple[tuple[int | None, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RulePlan:
-    """A rule's constants at run time."""
+    """A rule's constants at run time. `within` is the sequence's, `keep` the rule's."""
 
     layout: Layout
     slots: tuple[Slot, ...]
@@ -65,12 +66,14 @@ class RulePlan:
     skip: Skip
     within: int | None
     keep: int | None
-    """The shorter one of `within` and `keep`: how long any run may live."""
-    own_keep: int | None
     limit: int | None
     timeouts: bool
     dedup: int | None
     reports: bool
+
+
+NEVER = 1 << 62
+"""A moment, and a number of an event, after every other."""
 
 
 class Emitted:
@@ -177,7 +180,8 @@ class RuleRun:
             else None
         )
         self._dedup_wake = Wake()
-        self._grain = max((plan.keep or 0) // 10, 1)
+        lives = [length for length in (plan.within, plan.keep) if length is not None]
+        self._grain = max(min(lives, default=0) // 10, 1)
         self._deciding: tuple[Any, int] = ((), 0)
         self.matches = 0
         self.timeouts = 0
@@ -221,7 +225,7 @@ class RuleRun:
         if not chosen or self.plan.skip.kind == "nothing":
             return False
         if self.plan.skip.kind != "past_last":
-            self._sweep(state, None)
+            self.sweep(state)
         return True
 
     def single(self, key: Any, time: int, node: Node) -> None:
@@ -237,15 +241,47 @@ class RuleRun:
 
     def has_runs(self, state: Any, time: int) -> bool:
         """Whether the key has a run that is not over at `time`."""
-        keep = self.plan.keep
         for slot in self.plan.slots:
             held = getattr(state, slot.name)
-            if not held:
-                continue
-            low = time - keep if keep is not None and slot.expires else None
-            if any(low is None or newest >= low for newest in _newest(held, slot)):
+            if held and any(end is None or end >= time for end in self._ends(held, slot)):
                 return True
         return False
+
+    def _ends(self, held: Any, slot: Slot) -> Iterator[int | None]:
+        """When the runs of a slot are over (None: by no time), or the newest of each group."""
+        if slot.form == "list":
+            for run in held:
+                ends = (self._way_ends(run, slot), self._kept_until(run, slot))
+                yield min((end for end in ends if end is not None), default=None)
+        else:
+            for newest in _newest(held, slot):
+                yield newest + slot.within if slot.within is not None else None
+
+    def _way_ends(self, run: Any, slot: Slot) -> int | None:
+        """The last moment at which a run can take another event; None: no time bounds it."""
+        node = run if slot.bare else run[0]
+        ends = [node[NEWEST_TIME] + slot.within] if slot.within is not None else []
+        if slot.reach:
+            ends.append(
+                max(
+                    (node[EVENT].t if place is None else run[1 + place]) + length
+                    for place, length in slot.reach
+                )
+            )
+        return min(ends, default=None)
+
+    def _kept_until(self, run: Any, slot: Slot) -> int | None:
+        if self.plan.keep is None:
+            return None
+        node = run if slot.bare else run[0]
+        return int(node[NEWEST_TIME] + self.plan.keep)
+
+    def arm_reach(self, state: Any, index: int, time: int) -> None:
+        """Wakes the key when its newest run in a state bounded by its steps is over."""
+        slot = self.plan.slots[index]
+        runs = getattr(state, slot.name)
+        end = self._way_ends(runs[-1], slot) if runs else time
+        self.arm(state, (end if end is not None else time) + 1)
 
     @staticmethod
     def put(group: list[Any], node: Node) -> None:
@@ -341,19 +377,18 @@ class RuleRun:
     def limit(self, state: Any, time: int) -> None:
         """Drops the oldest first events of a key above the rule's limit, and counts them."""
         assert self.plan.limit is not None
-        keep = self.plan.keep
-        low = time - keep if keep is not None else None
         starts: dict[int, int] = {}
         for slot in self.plan.slots:
             for run in getattr(state, slot.name) or ():
                 node = run if slot.bare else run[0]
-                if low is None or not slot.expires or node[NEWEST_TIME] >= low:
+                end = self._way_ends(run, slot)
+                if end is None or end >= time:
                     starts[node[NEWEST_START]] = node[NEWEST_TIME]
         excess = sorted(starts)[: max(len(starts) - self.plan.limit, 0)]
         if excess:
             self.dropped += len(excess)
             state.dead = {**(state.dead or {}), **{start: starts[start] for start in excess}}
-            self._sweep(state, None)
+            self.sweep(state)
 
     # ------------------------------------------------------------------ time
 
@@ -365,7 +400,7 @@ class RuleRun:
         state.wake = 0
         at = now - 1
         self._complete_at(state, at)
-        if self.plan.timeouts and self.plan.within is not None:
+        if self.plan.timeouts:
             self._time_out(state, at)
         self._expire(state, now)
         due = self._next_due(state)
@@ -385,7 +420,7 @@ class RuleRun:
                     finals += taken
                     setattr(state, slot.name, left)
         if finals and self.finish(state, at, finals, None) and self.plan.skip.kind == "past_last":
-            self._sweep(state, None)
+            self.sweep(state)
 
     def _due_runs(self, held: Any, slot: Slot, at: int) -> tuple[list[Node], Any]:
         """The runs of a slot that are complete at `at`, and what is left of the slot."""
@@ -417,8 +452,8 @@ class RuleRun:
         if slot.deadline is not None:
             length, from_first, _ = slot.deadline
             return int((node[NEWEST_TIME] if from_first else node[EVENT].t) + length)
-        assert self.plan.within is not None
-        return int(node[NEWEST_TIME] + self.plan.within)
+        end = self._way_ends(run, slot)
+        return end if end is not None else NEVER
 
     def _counts(self, run: Any, slot: Slot) -> bool:
         """Whether a counted repetition has reached its minimum."""
@@ -428,26 +463,21 @@ class RuleRun:
         return least is None or slot.counter is None or run[1 + slot.counter] >= least
 
     def _time_out(self, state: Any, at: int) -> None:
-        """`on timeout`: runs that end incomplete now, each first event once, the furthest run."""
-        assert self.plan.within is not None
+        """`on timeout`: runs that a bound of time ends incomplete now; each first event once, and
+        only where nothing is left of it and nothing was reported."""
         ended: dict[int, list[Node]] = {}
+        alive: set[int] = set()
         for slot in self.plan.slots:
-            if not slot.expires and slot.reach is None:
-                continue
             for run in getattr(state, slot.name) or ():
                 node = run if slot.bare else run[0]
-                if self._end_of(node, slot) <= at:
+                end = self._way_ends(run, slot)
+                if end is None or end > at or slot.deadline is not None:
+                    alive.add(node[NEWEST_START])
+                else:
                     ended.setdefault(node[NEWEST_START], []).append(node)
         for start in sorted(ended):
-            self._report_timeout(state, at, ended[start])
-
-    def _end_of(self, node: Node, slot: Slot) -> int:
-        ends = []
-        if slot.expires and self.plan.within is not None:
-            ends.append(node[NEWEST_TIME] + self.plan.within)
-        if slot.reach is not None:
-            ends.append(node[EVENT].t + slot.reach)
-        return min(ends)
+            if start not in alive and start not in (state.told or ()):
+                self._report_timeout(state, at, ended[start])
 
     def _report_timeout(self, state: Any, at: int, nodes: list[Node]) -> None:
         complete = Complete(nodes, None, self.plan.layout, state)
@@ -461,27 +491,35 @@ class RuleRun:
     def _expire(self, state: Any, now: int) -> None:
         """Drops what can never complete any more."""
         keep = self.plan.keep
-        before = self._starts(state) if self.plan.own_keep is not None else set()
-        low = now - keep if keep is not None else None
-        pruner = Pruner(low, state)
-        lasting = Pruner(None, state)
+        before = self._starts(state) if keep is not None else set()
+        pruners: dict[int | None, Pruner] = {}
         for slot in self.plan.slots:
             held = getattr(state, slot.name)
             if not held:
                 continue
-            use = pruner if slot.expires else lasting
-            held = _pruned(held, slot, use)
-            if held and slot.reach is not None:
-                held = [r for r in held if _last(r, slot).t + slot.reach >= now] or None
+            lives = [length for length in (slot.within, keep) if length is not None]
+            low = now - min(lives) if lives else None
+            held = _pruned(held, slot, pruners.setdefault(low, Pruner(low, state)))
+            if held and slot.reach:
+                held = [run for run in held if self._run_due(run, slot) >= now] or None
             setattr(state, slot.name, held)
-        if state.dead and low is not None:
-            state.dead = {s: t for s, t in state.dead.items() if t >= low} or None
+        self._forget_marks(state)
         for i, length in enumerate(self.plan.quiet):
             seen = getattr(state, f"q{i}")
             if seen is not None and seen + length < now:
                 setattr(state, f"q{i}", None)
-        if self.plan.own_keep is not None:
+        if keep is not None:
             self.ended += len(before - self._starts(state))
+
+    def _forget_marks(self, state: Any) -> None:
+        """Drops the marks of starts of which no run is left."""
+        if state.dead is None and state.told is None:
+            return
+        oldest = min((_oldest(getattr(state, s.name), s) for s in self.plan.slots), default=0)
+        if state.dead is not None:
+            state.dead = {start: t for start, t in state.dead.items() if start >= oldest} or None
+        if state.told is not None:
+            state.told = {start for start in state.told if start >= oldest} or None
 
     def _starts(self, state: Any) -> set[int]:
         return {
@@ -493,19 +531,16 @@ class RuleRun:
     def _next_due(self, state: Any) -> int | None:
         """The next moment at which something is due for the key."""
         dues: list[int] = []
-        keep = self.plan.keep
         for slot in self.plan.slots:
             held = getattr(state, slot.name)
             if not held:
                 continue
-            if slot.deadline is not None or slot.closes is not None:
+            if slot.deadline is not None:
                 dues.append(self._first_due(held, slot) + 1)
-            if slot.expires and keep is not None:
-                oldest = min(_newest(held, slot))
-                exact = self.plan.timeouts or slot.closes is not None
-                dues.append((oldest if exact else self.bucket(oldest)) + keep + 1)
-            if slot.reach is not None:
-                dues.append(min(_last(run, slot).t for run in held) + slot.reach + 1)
+            ends = [end for end in self._ends(held, slot) if end is not None]
+            if ends:
+                exact = self.plan.timeouts or slot.closes is not None or bool(slot.reach)
+                dues.append((min(ends) if exact else self.bucket(min(ends))) + 1)
         for i, length in enumerate(self.plan.quiet):
             seen = getattr(state, f"q{i}")
             if seen is not None:
@@ -524,9 +559,9 @@ class RuleRun:
             getattr(state, f"q{i}") is not None for i in range(len(self.plan.quiet))
         )
 
-    def _sweep(self, state: Any, low: int | None) -> None:
+    def sweep(self, state: Any) -> None:
         """Takes out the runs that a skip or a limit has dropped."""
-        pruner = Pruner(low, state)
+        pruner = Pruner(None, state)
         for slot in self.plan.slots:
             held = getattr(state, slot.name)
             if held:
@@ -544,12 +579,19 @@ class RuleRun:
                 return
         if kind == "match":
             self.matches += 1
+            self._note_told(key, history)
         else:
             self.timeouts += 1
         self.emitted += [Emitted(stream, fields, time, match) for stream, fields in match.emitted()]
         if self.form.reports(kind):
             self.form.settle(match)
             self.out.append(match)
+
+    def _note_told(self, key: Any, history: History) -> None:
+        """With `on timeout`: of this first event something has been reported."""
+        state = self.states.get(key) if self.plan.timeouts else None
+        if state is not None:
+            state.told = {*(state.told or ()), history[0][NEWEST_START]}
 
     def _admit(self, kind: str, match: Match, time: int) -> tuple[bool, dict[str, int] | None]:
         assert self.dedups is not None
@@ -624,6 +666,7 @@ def state_type(slots: int, quiet: int) -> Any:
         ("number", int, 0),
         ("floor", int, 0),
         ("dead", Any, None),
+        ("told", Any, None),
         ("wake", int, 0),
     ]
     members += [(f"s{i}", Any, None) for i in range(slots)]
@@ -640,8 +683,13 @@ def _newest(held: Any, slot: Slot) -> Iterable[int]:
     return [group[1] for group in held.values()]
 
 
-def _last(run: Any, slot: Slot) -> Any:
-    return (run if slot.bare else run[0])[EVENT]
+def _oldest(held: Any, slot: Slot) -> int:
+    """The oldest first event that any run of a slot may begin with; of groups that is not known."""
+    if not held:
+        return NEVER
+    if slot.form == "list":
+        return min(int((run if slot.bare else run[0])[NEWEST_START]) for run in held)
+    return 0
 
 
 def _pruned(held: Any, slot: Slot, pruner: Pruner) -> Any:
