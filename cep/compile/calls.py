@@ -57,7 +57,7 @@ class Call:
     how tightly its outermost operator binds; `negated` is the code for the opposite of a
     comparison. `repeats` are operands that the code names more than once. `none_safe` are operands
     for which None gives something untrue, so that a condition need not test them. `nullable`:
-    the result may be null. `function` None: the inline code stands for itself.
+    the result may be null. Not `strict`: the function is called with nulls, too.
     """
 
     function: Callable[..., Any]
@@ -69,6 +69,7 @@ class Call:
     none_safe: frozenset[int] = frozenset()
     repeats: frozenset[int] = frozenset()
     nullable: bool = False
+    strict: bool = True
 
 
 class Names(Protocol):
@@ -138,6 +139,15 @@ def as_call(value: Value, names: Names) -> Call | None:
 
 def _get_field(name: str, value: Any) -> Any:
     return f.get_field(value, name)
+
+
+def missing_test(value: Value) -> Call | None:
+    """`value is missing` of a part of another value; None for what is never missing."""
+    if isinstance(value, GetField):
+        return Call(partial(f.lacks_field, value.name), (value.value,), Type.BOOL, strict=False)
+    if isinstance(value, GetIndex):
+        return Call(f.lacks_index, (value.value, value.index), Type.BOOL, strict=False)
+    return None
 
 
 # ---------------------------------------------------------------------------- arithmetic
@@ -354,7 +364,6 @@ def _like(value: Comparison, names: Names) -> Call:
 
 
 def _nothing(value: Any) -> bool:
-    f.text(value)
     return False
 
 
@@ -490,7 +499,6 @@ _FUNCTIONS: dict[str, _Function] = {
     "ip": _Function(f.to_ip, _TEXT),
     "is_private": _Function(f.is_private, _BOOL),
     "haversine_km": _Function(f.haversine_km, _NUMBER),
-    "hash": _Function(f.hash_of, _TEXT),
 }
 
 
@@ -587,6 +595,10 @@ def _str(value: CallFunction, names: Names) -> Call:
     return Call(function, value.arguments, Type.STRING)
 
 
+def _hash(value: CallFunction, names: Names) -> Call:
+    return Call(f.hash_of, value.arguments, Type.STRING, strict=False)
+
+
 def _time(value: CallFunction, names: Names) -> Call:
     already = names.known(value.arguments[0]) is Type.TIME
     return Call(f.same if already else f.to_time, value.arguments, Type.TIME)
@@ -595,6 +607,7 @@ def _time(value: CallFunction, names: Names) -> Call:
 _SPECIAL: dict[str, tuple[Callable[[CallFunction, Names], Call], Type]] = {
     "capture": (_capture, Type.STRING),
     "cidr": (_cidr, Type.BOOL),
+    "hash": (_hash, Type.STRING),
     "str": (_str, Type.STRING),
     "time": (_time, Type.TIME),
 }

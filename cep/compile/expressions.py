@@ -46,6 +46,7 @@ from cep.compile.calls import (
     function_type,
     inline_flags,
     is_leaf,
+    missing_test,
 )
 from cep.runtime import functions
 from dsl.checked import (
@@ -58,8 +59,6 @@ from dsl.checked import (
     Const,
     Disjunction,
     FunctionSignature,
-    GetField,
-    GetIndex,
     IsMissing,
     IsNull,
     Local,
@@ -381,14 +380,18 @@ class _Fast:
         """A comparison, or a function that answers yes or no."""
         relaxed = self._relaxed(call, facts) if positive else frozenset()
         operands = [
-            self._operand(operand, facts)
-            if i in relaxed
-            else self._sure(self._operand(operand, facts), facts)
+            self._operand(operand, facts) if i in relaxed else self._argument(call, operand, facts)
             for i, operand in enumerate(call.operands)
         ]
         tests, operands = self._named(call, operands)
         code, precedence = self._written(call, operands, negative=not positive)
         return self._guarded(tests, code, precedence, facts)
+
+    def _argument(self, call: Call, value: Value, facts: _Facts) -> _Operand:
+        """An operand, tested where the function takes no null."""
+        if not call.strict:
+            return self._whole(value, facts.copy())
+        return self._sure(self._operand(value, facts), facts)
 
     def _relaxed(self, call: Call, facts: _Facts) -> frozenset[int]:
         """Operands that need no test: one that is null gives something untrue by itself."""
@@ -440,7 +443,10 @@ class _Fast:
             return _Condition(
                 f"({code})" if positive else f"not ({code})", ATOM if positive else NOT
             )
-        return self._is_null(IsNull(leaf, type=Type.BOOL), positive, facts)
+        call = missing_test(leaf)
+        if call is None:
+            return _Condition(str(not positive), ATOM)
+        return self._call(call, positive, facts)
 
     def _quantified(self, value: Quantified, positive: bool, facts: _Facts) -> _Condition:
         array = self._array(value, facts)
@@ -574,7 +580,7 @@ class _Fast:
         return f"not {_bound(code, call.precedence, NOT)}", NOT
 
     def _call_value(self, call: Call, facts: _Facts) -> _Operand:
-        operands = [self._sure(self._operand(operand, facts), facts) for operand in call.operands]
+        operands = [self._argument(call, operand, facts) for operand in call.operands]
         tests, operands = self._named(call, operands)
         code, precedence = self._written(call, operands)
         return _Operand(code, precedence, tuple(tests), call.nullable)
@@ -772,7 +778,8 @@ class _Careful:
 
     def _call(self, call: Call) -> str:
         arguments = ", ".join(map(self._value, call.operands))
-        return f"{self.env.careful}.call({self.env.constant(call.function)}, {arguments})"
+        method = "call" if call.strict else "attempt"
+        return f"{self.env.careful}.{method}({self.env.constant(call.function)}, {arguments})"
 
     def _comparison(self, value: Comparison) -> str:
         positive = replace(value, op="==") if value.op == "!=" else value
@@ -784,13 +791,14 @@ class _Careful:
     def _negation(self, value: Negation) -> str:
         return f"{self.env.careful}.negate({self._answer(value.operand)})"
 
-    def _is_null(self, value: IsNull | IsMissing) -> str:
+    def _is_null(self, value: IsNull) -> str:
         return f"({_none_test(self._value(value.operand))})"
 
     def _is_missing(self, value: IsMissing) -> str:
         if is_leaf(value.operand):
             return f"bool({self.env.is_missing(value.operand)})"
-        return self._is_null(value)
+        call = missing_test(value.operand)
+        return "False" if call is None else self._call(call)
 
     def _combined(self, value: Conjunction | Disjunction) -> str:
         decisive = isinstance(value, Disjunction)

@@ -54,7 +54,7 @@ class ExactSum:
 
     >>> exact = ExactSum()
     >>> for value in (1e16, 1.0, -1e16): exact.add(value)
-    >>> exact.result()
+    >>> exact.sum()
     1.0
     """
 
@@ -98,15 +98,15 @@ class ExactSum:
             return numerator
         return numerator << -finer
 
-    def result(self) -> int | float:
-        """The sum: an int when only ints were added, else the float nearest to it."""
+    def sum(self) -> int | float:
+        """An int when only ints were added, else the float nearest to the sum."""
         if not self.floats:
             return self.total >> self.scale
         return _ratio(self.total, 1 << self.scale)
 
     def mean(self) -> float | None:
-        """The float nearest to the mean; None of none."""
-        return _ratio(self.total, self.count << self.scale) if self.count else None
+        """The sum, rounded once, by the count; None of none."""
+        return _ratio(self.sum(), self.count) if self.count else None
 
     def deviation(self) -> float | None:
         """The standard deviation of a sample; None of fewer than two."""
@@ -126,7 +126,7 @@ class ExactSum:
         self.total, self.squares = int(total, 16), int(squares, 16)
 
 
-def _ratio(numerator: int, denominator: int) -> float:
+def _ratio(numerator: int | float, denominator: int) -> float:
     """The float nearest to a fraction; infinite when there is none so large."""
     try:
         return numerator / denominator
@@ -172,7 +172,7 @@ def sum(values: Sequence[Any]) -> int | float:
     >>> sum([0.1] * 10), sum([1, None, 2]), sum([])
     (1.0, 3, 0)
     """
-    return _exact(values).result()
+    return _exact(values).sum()
 
 
 def avg(values: Sequence[Any]) -> float | None:
@@ -272,8 +272,10 @@ def top(values: Sequence[Any], n: Any) -> _List[Any]:
     counts: dict[Any, _List[Any]] = {}
     for value in present(values):
         counts.setdefault(identity(value), [0, value])[0] += 1
+    if whole(n) < 0:
+        raise ValueError("a negative number of values")
     ranked = sorted(counts.values(), key=lambda entry: -entry[0])
-    return [value for _, value in ranked[: builtins.max(whole(n), 0)]]
+    return [value for _, value in ranked[: whole(n)]]
 
 
 # ---------------------------------------------------------------------------- accumulators
@@ -360,9 +362,12 @@ class Sum(ExactSum, Accumulator):
     def accept(self, value: Any) -> Any:
         return None if value is None else finite(unbox(value))
 
+    def result(self) -> Any:
+        return self.sum()
+
 
 class Avg(Sum):
-    """`avg(x)`: the exact sum by the count, rounded once."""
+    """`avg(x)`: the exact sum, rounded once, by the count."""
 
     __slots__ = ()
 

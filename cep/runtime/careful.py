@@ -36,6 +36,10 @@ class Careful:
         for operand in operands:
             if operand is None:
                 return None
+        return self.attempt(function, *operands)
+
+    def attempt(self, function: Callable[..., Any], *operands: Any) -> Any:
+        """`function(*operands)`, nulls among them; null when the function fails."""
         try:
             return function(*operands)
         except Exception:

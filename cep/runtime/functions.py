@@ -173,8 +173,23 @@ def contains(whole_value: Any, part: Any) -> bool:
     """
     parts = part if part.__class__ in (list, tuple) else (part,)
     if whole_value.__class__ is str:
-        return any(text(p) in whole_value for p in parts if p is not None)
-    return any(member(p, whole_value) for p in parts if p is not None)
+        return any_text(parts, lambda wanted: wanted in whole_value)
+    return any(member(wanted, whole_value) for wanted in parts if wanted is not None)
+
+
+def any_text(parts: Iterable[Any], test: Callable[[str], bool]) -> bool:
+    """Whether the test holds for one of the texts. Nulls among them fit nothing; a part of
+    another type is a misfit, unless another part decides."""
+    misfits = False
+    for part in parts:
+        if part.__class__ is str:
+            if test(part):
+                return True
+        elif part is not None:
+            misfits = True
+    if misfits:
+        raise Misfit("not a text")
+    return False
 
 
 def contains_any(parts: Sequence[str]) -> Callable[[Any], bool]:
@@ -313,7 +328,8 @@ def length(value: Any) -> int:
 
 
 def substr(value: Any, start: Any, count: Any = None) -> str:
-    """A part of a text, from a position (from 0; negative: from the end), at most so long.
+    """A part of a text, from a position (from 0; negative: from the end), at most so long; fails
+    for a negative length.
 
     >>> substr("abcdef", 2, 3), substr("abc", -2), substr("abc", 9)
     ('cde', 'bc', '')
@@ -323,7 +339,9 @@ def substr(value: Any, start: Any, count: Any = None) -> str:
         begin = max(begin + len(letters), 0)
     if count is None:
         return letters[begin:]
-    return letters[begin : begin + max(whole(count), 0)]
+    if whole(count) < 0:
+        raise ValueError("a negative length")
+    return letters[begin : begin + whole(count)]
 
 
 def split(value: Any, separator: Any) -> list[str]:
@@ -342,8 +360,11 @@ def ends_with(value: Any, end: Any) -> bool:
 
 
 def replace(value: Any, old: Any, new: Any) -> str:
-    """Each occurrence of `old` replaced by `new`; fails when the result would be absurdly long."""
+    """Each occurrence of `old` replaced by `new`; fails for an empty `old`, and when the result
+    would be absurdly long."""
     letters, gone, put = text(value), text(old), text(new)
+    if not gone:
+        raise ValueError("nothing to replace")
     growth = letters.count(gone) * (len(put) - len(gone))
     if len(letters) + growth > max(LONGEST_TEXT, len(letters)):
         raise ValueError("the result is too long")
@@ -505,13 +526,15 @@ def same(value: Any) -> Any:
 
 
 def hash_of(*values: Any) -> str:
-    """16 hex digits that depend only on the values, in every run and on every machine.
+    """16 hex digits that depend only on the values (null is one), in every run and everywhere.
 
     >>> hash_of("bob", 7) == hash_of("bob", 7.0), hash_of("bob", 7) == hash_of("bob", "7")
     (True, False)
     """
-    canonical = json.dumps(_canonical(values), sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()
+    canonical = json.dumps(
+        _canonical(values), ensure_ascii=False, sort_keys=True, separators=(",", ":")
+    )
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 def _canonical(value: Any) -> Any:
@@ -539,7 +562,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 @lru_cache(maxsize=1 << 16)
 def address(value: str) -> Address:
     """An IP address; an IPv4 address written as IPv6 is the IPv4 address."""
-    parsed = ipaddress.ip_address(value)
+    parsed = ipaddress.ip_address(value.strip())
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
         return parsed.ipv4_mapped
     return parsed
@@ -554,6 +577,20 @@ def network(value: str) -> Network:
 def to_ip(value: Any) -> str:
     """An address in its one canonical spelling."""
     return str(address(text(value)))
+
+
+def lacks_field(name: str, value: Any) -> bool:
+    """Whether an object has no such field; what is no object has none."""
+    return not isinstance(value, Mapping) or name not in value
+
+
+def lacks_index(value: Any, index: Any) -> bool:
+    """Whether an array or object has no such element; false where that cannot be asked."""
+    if value is None or index is None:
+        return False
+    if isinstance(value, Mapping):
+        return index not in value
+    return not -len(elements(value)) <= whole(index) < len(value)
 
 
 def cidr(value: Any, *networks: Any) -> bool:

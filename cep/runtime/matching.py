@@ -13,7 +13,7 @@ from typing import Any
 
 import re2
 
-from cep.runtime.functions import Misfit, text
+from cep.runtime.functions import Misfit, any_text, text, whole
 
 
 def wildcard(pattern: str, ignore_case: bool = False) -> Callable[[Any], bool]:
@@ -82,8 +82,7 @@ def _find(value: str, piece: str, start: int, end: int) -> int:
 def like(value: Any, pattern: Any, ignore_case: bool = False) -> bool:
     """`value like pattern` where the pattern (or a list of them) comes with the event."""
     patterns = pattern if pattern.__class__ in (list, tuple) else (pattern,)
-    text(value)
-    return any(wildcard(text(p), ignore_case)(value) for p in patterns if p is not None)
+    return any_text(patterns, lambda wanted: wildcard(wanted, ignore_case)(value))
 
 
 def ilike(value: Any, pattern: Any) -> bool:
@@ -119,12 +118,12 @@ def regex(compiled: Any, required: str | None = None) -> Callable[[Any], bool]:
 
 
 def capture(
-    compiled: Any, group: int | str | None = None, required: str | None = None
+    compiled: Any, group: Any = None, required: str | None = None
 ) -> Callable[[Any], str | None]:
     """A function that gives what a group holds at the first match in a text, null without match.
 
-    Without a group it is the first one, or the whole match when there are none. Raises `KeyError`
-    for a group that the expression does not have.
+    Without a group it is the first one. Raises `KeyError` for a group that the expression does not
+    have.
 
     >>> capture(re2.compile(r"user=(\\w+)"))("ip=1 user=bob")
     'bob'
@@ -149,14 +148,13 @@ def capture_group(compiled: Any, value: Any, group: Any) -> str | None:
     return capture(compiled, group)(value)
 
 
-def _group_index(compiled: Any, group: int | str | None) -> int:
-    if group is None:
-        return 1 if compiled.groups else 0
+def _group_index(compiled: Any, group: Any) -> int:
     if isinstance(group, str):
         return int(compiled.groupindex[group])
-    if not 0 <= group <= compiled.groups:
+    index = 1 if group is None else whole(group)
+    if not 0 <= index <= compiled.groups:
         raise KeyError(group)
-    return group
+    return index
 
 
 @lru_cache(maxsize=256)
@@ -169,4 +167,4 @@ def _compiled(pattern: str) -> Any:
 def matches(value: Any, pattern: Any) -> bool:
     """`value matches pattern` where the pattern (or a list of them) is a text from the event."""
     patterns = pattern if pattern.__class__ in (list, tuple) else (pattern,)
-    return any(regex(_compiled(text(p)))(text(value)) for p in patterns if p is not None)
+    return any_text(patterns, lambda wanted: regex(_compiled(wanted))(value))

@@ -100,7 +100,7 @@ def _number_text(value: int | float, kind: str) -> str:
         return time_text(round(value))
     if kind == "duration":
         return duration_text(round(value))
-    if value.__class__ is float and value.is_integer() and abs(value) < 1e16:
+    if value.__class__ is float and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     try:
         return str(value)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from cep.compile.expressions import careful, careful_value, compute, falsity, truth
 from cep.event import Odd, unbox
 from cep.runtime.careful import Careful
+from cep.runtime.functions import hash_of
 from dsl.checked import (
     Arith,
     ArrayOf,
@@ -161,6 +162,13 @@ def rules(value: Value, event: Any, variables: dict[str, Any]) -> Any:
             return get(value.operand) is None
         case IsMissing(operand=Field() as leaf):
             return getattr(event, leaf.path[0]) is msgspec.UNSET
+        case IsMissing(operand=GetField() as part):
+            holder = get(part.value)
+            return type(holder) is not dict or part.name not in holder
+        case IsMissing():
+            return False
+        case CallFunction(function="hash"):
+            return hash_of(*map(get, value.arguments))
         case Negation():
             answer = ask(value.operand, event, variables)
             return None if answer is None else not answer
@@ -288,14 +296,23 @@ def compare(value: Comparison, operands: list[Any]) -> bool:
     parts = [p for p in (right if type(right) is list else [right]) if p is not None]
     if value.op == "contains" and type(left) is list:
         return any(same(item, part) for item in left for part in parts if item is not None)
-    need(type(left) is str and all(type(p) in (str, Pattern) for p in parts))
-    if value.op == "contains":
-        return any(part in left for part in parts)
-    if value.op == "matches":
-        return re.search("b.", left, re.DOTALL) is not None
-    if value.op == "ilike":
-        left, parts = left.lower(), [part.lower() for part in parts]
-    return any(fnmatch.fnmatchcase(left, part.replace("[", "[[]")) for part in parts)
+    if not parts and value.op != "contains":
+        return False
+    need(type(left) is str)
+    fits = [part for part in parts if type(part) in (str, Pattern)]
+    found = any(text_test(value.op, left, part) for part in fits)
+    need(found or len(fits) == len(parts))
+    return found
+
+
+def text_test(op: str, text: str, part: Any) -> bool:
+    if op == "contains":
+        return part in text
+    if op == "matches":
+        return re.search("b.", text, re.DOTALL) is not None
+    if op == "ilike":
+        text, part = text.lower(), part.lower()
+    return fnmatch.fnmatchcase(text, part.replace("[", "[[]"))
 
 
 # ---------------------------------------------------------------------------- what is drawn
@@ -369,6 +386,8 @@ def grown(inner: st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
         st.builds(Disjunction, some),
         st.builds(IsNull, inner),
         st.builds(IsMissing, st.just(Field(("any2",)))),
+        st.builds(lambda x: IsMissing(GetField(x, "k")), inner),
+        st.builds(CallFunction, st.just("hash"), some),
         st.builds(Arith, st.sampled_from("+-*/%"), inner, inner),
         st.builds(Minus, inner),
         st.builds(Coalesce, inner, inner),

@@ -87,7 +87,7 @@ def test_boxed_values_are_taken_for_what_they_are() -> None:
 
 def test_a_sum_beyond_all_floats_is_infinite() -> None:
     assert aggregates.sum([1.7e308, 1.7e308]) == math.inf
-    assert aggregates.avg([1.7e308, 1.7e308]) == 1.7e308
+    assert aggregates.avg([1.7e308, 1.7e308]) == math.inf
 
 
 finite_floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -105,9 +105,9 @@ def test_exact_sums_forget_what_was_removed(values: list[Any], data: st.DataObje
     left = values[gone:]
     total = math.fsum([0.0]) if not left else sum(map(Fraction, left))
     if any(isinstance(value, float) for value in left):
-        assert exact.result() == aggregates._ratio(total.numerator, total.denominator)
+        assert exact.sum() == aggregates._ratio(total.numerator, total.denominator)
     else:
-        assert exact.result() == total
+        assert exact.sum() == total
     fresh = ExactSum(squaring=True)
     for value in left:
         fresh.add(value)
