@@ -335,6 +335,9 @@ FUNCTIONS: dict[str, FunctionSignature] = {
 SAME_AS_ARGUMENT = frozenset({"abs", "round", "min", "max"})
 """Functions that take durations (`min` and `max` times too) as well and give what they take."""
 
+LIST_TAKERS = frozenset({"cidr"})
+"""Functions whose arguments may be named lists."""
+
 QUANTIFIERS = frozenset({"any", "all"})
 """The forms that bind a variable."""
 

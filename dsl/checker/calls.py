@@ -29,7 +29,7 @@ from dsl.checked import (
     WindowField,
     WindowValue,
 )
-from dsl.checker.names import step_of
+from dsl.checker.names import list_side, step_of
 from dsl.checker.rewrite import rewrite
 from dsl.checker.scope import StepInfo
 from dsl.checker.world import BROKEN, noun
@@ -37,6 +37,7 @@ from dsl.diagnostics import did_you_mean
 from dsl.functions import (
     AGGREGATES,
     FUNCTIONS,
+    LIST_TAKERS,
     LOOP_FUNCTIONS,
     QUANTIFIERS,
     SAME_AS_ARGUMENT,
@@ -103,7 +104,11 @@ def _unknown_function(resolver: Resolver, expr: ast.Call) -> Value:
 
 
 def _ordinary(resolver: Resolver, signature: FunctionSignature, expr: ast.Call) -> Value:
-    arguments = [resolver.value(argument.value) for argument in expr.arguments]
+    list_too = signature.name in LIST_TAKERS
+    arguments = [
+        list_side(resolver, argument.value) if list_too else resolver.value(argument.value)
+        for argument in expr.arguments
+    ]
     if not _right_count(resolver, signature, expr):
         return BROKEN
     if any(value is BROKEN for value in arguments):
@@ -152,13 +157,11 @@ def _wrong_count(resolver: Resolver, expr: ast.Call, wanted: str, example: str) 
 
 def _choice(resolver: Resolver, name: str, arguments: list[Value], expr: ast.Call) -> Value:
     """`if` and `coalesce`: of the type that all alternatives have."""
-    from dsl.checker.expressions import unite
-
     alternatives = arguments
     if name == "if":
         resolver.require_condition(arguments[0], expr.arguments[0].value)
         alternatives = arguments[1:]
-    type_ = unite(resolver, alternatives, expr.span)
+    type_ = resolver.unite(alternatives, expr.span)
     return CallFunction(name, tuple(arguments), type=type_, span=expr.span)
 
 
@@ -224,9 +227,10 @@ def _inline(resolver: Resolver, definition: ast.Def, expr: ast.Call) -> Value:
     scope = replace(resolver.scope, locals=bound, hygienic=True)
     before, resolver.inlining = resolver.inlining, (*resolver.inlining, name)
     try:
-        return resolver.inside(scope, lambda: resolver.value(definition.body))
+        value = resolver.inside(scope, lambda: resolver.value(definition.body))
     finally:
         resolver.inlining = before
+    return resolver.bounded(value, expr.span)
 
 
 # ---------------------------------------------------------------------------------- aggregates

@@ -33,10 +33,11 @@ from dsl.checked import (
     Value,
 )
 from dsl.checker.calls import resolve_call
-from dsl.checker.names import resolve_chain, step_of
+from dsl.checker.measure import Measure
+from dsl.checker.names import list_side, resolve_chain, step_of
 from dsl.checker.scope import Scope
 from dsl.checker.world import BROKEN, World, noun
-from dsl.diagnostics import Label, did_you_mean
+from dsl.diagnostics import Label
 from dsl.regex import compile_problem
 from dsl.source import Span
 from dsl.types import Type, comparable
@@ -49,10 +50,10 @@ _ORDER = ("<", "<=", ">", ">=")
 class Resolver:
     """Resolves the expressions of one clause."""
 
-    MAX_DEPTH = 220
+    MAX_DEPTH = 150
     """Levels of nesting, `def`s inlined; every later stage may recurse that deep."""
 
-    MAX_SIZE = 20_000
+    MAX_SIZE = 10_000
     """Parts that one expression may grow to when `def`s are inlined."""
 
     def __init__(self, world: World, scope: Scope) -> None:
@@ -60,7 +61,9 @@ class Resolver:
         self.scope = scope
         self._depth = 0
         self._size = 0
+        self._measure = Measure()
         self.inlining: tuple[str, ...] = ()
+        """The `def`s whose bodies are being resolved, outermost first."""
 
     # -------------------------------------------------------------------------- reporting
 
@@ -85,9 +88,16 @@ class Resolver:
 
     # -------------------------------------------------------------------------- entry points
 
+    def bounded(self, value: Value, span: Span) -> Value:
+        """The value, unless writing out `def`s has made it too large or too deep."""
+        size, depth = self._measure.of(value)
+        if size > self.MAX_SIZE or depth > self.MAX_DEPTH:
+            return self.too_deep(span)
+        return value
+
     def value(self, expr: ast.Expr) -> Value:
         """What an expression means here."""
-        self._size += 1
+        self._size += bool(self.inlining)
         if self._depth >= self.MAX_DEPTH or self._size > self.MAX_SIZE:
             return self.too_deep(expr.span)
         self._depth += 1
@@ -152,6 +162,24 @@ class Resolver:
             help=_conversion(value, wanted),
         )
         return False
+
+    def unite(self, values: list[Value], span: Span) -> Type:
+        """The type of "one of these values"; times and durations do not mix with others."""
+        types = {value.type for value in values if value.type is not Type.NULL}
+        if len(types) == 1:
+            return types.pop()
+        if not types:
+            return Type.NULL
+        if all(type_.is_numeric for type_ in types):
+            return Type.NUMBER
+        if types & set(_TEMPORAL) and not any(value is BROKEN for value in values):
+            self.wrong(
+                "E035",
+                span,
+                "times and durations cannot stand beside values of another kind: "
+                + " and ".join(sorted(noun(type_) for type_ in types)),
+            )
+        return Type.ANY
 
 
 def _is_plain(value: Value) -> bool:
@@ -338,27 +366,8 @@ def _coalesce(resolver: Resolver, left: Value, right: Value, span: Span) -> Valu
     for side, other in ((left, right), (right, left)):
         if isinstance(other, Const):
             resolver.learn(side, other.type)
-    type_ = unite(resolver, [left, right], span)
+    type_ = resolver.unite([left, right], span)
     return Coalesce(left, right, type=type_, span=span)
-
-
-def unite(resolver: Resolver, values: list[Value], span: Span) -> Type:
-    """The type of "one of these values"; times and durations do not mix with others."""
-    types = {value.type for value in values if value.type is not Type.NULL}
-    if len(types) == 1:
-        return types.pop()
-    if not types:
-        return Type.NULL
-    if all(type_.is_numeric for type_ in types):
-        return Type.NUMBER
-    if types & set(_TEMPORAL) and not any(value is BROKEN for value in values):
-        resolver.wrong(
-            "E035",
-            span,
-            "times and durations cannot stand beside values of another kind: "
-            + " and ".join(sorted(noun(type_) for type_ in types)),
-        )
-    return Type.ANY
 
 
 # ---------------------------------------------------------------------------------- comparisons
@@ -452,7 +461,7 @@ def _warn_if_never(resolver: Resolver, expr: ast.Compare, left: Value, right: Va
 
 def _membership(resolver: Resolver, expr: ast.Compare) -> Value:
     left = resolver.value(expr.left)
-    right = _list_side(resolver, expr.right)
+    right = list_side(resolver, expr.right)
     if left is BROKEN or right is BROKEN:
         return BROKEN
     if right.type is Type.STRING:
@@ -478,30 +487,6 @@ def _membership(resolver: Resolver, expr: ast.Compare) -> Value:
     return Comparison("in", left, right, type=Type.BOOL, span=expr.span)
 
 
-def _list_side(resolver: Resolver, expr: ast.Expr) -> Value:
-    """The right side of `in` and of the text operators: a named list or any value."""
-    if isinstance(expr, ast.Name) and not expr.ident.quoted:
-        name = expr.ident.name
-        world = resolver.world
-        if name in world.lists and name not in resolver.scope.locals:
-            world.used.add(name)
-            return NamedList(name, type=Type.ARRAY, span=expr.span)
-        if name in world.tables and name not in resolver.scope.locals:
-            world.used.add(name)
-            return resolver.wrong(
-                "E042",
-                expr.span,
-                f"`{name}` is a table, not a list",
-                help=f"ask for a row with `{name}[x].field is not null`",
-            )
-        guess = did_you_mean(name, world.lists) if name not in world.params else None
-        if guess is not None and name not in resolver.scope.locals:
-            return resolver.wrong(
-                "E030", expr.span, f"no list is called `{name}`", help=f"did you mean `{guess}`?"
-            )
-    return resolver.value(expr)
-
-
 def item_types(world: World, value: Value) -> set[Type]:
     """The types of the items of a constant list (whole numbers as numbers); empty if unknown."""
     if isinstance(value, NamedList):
@@ -517,7 +502,7 @@ def item_types(world: World, value: Value) -> set[Type]:
 
 
 def _contains(resolver: Resolver, expr: ast.Compare) -> Value:
-    left, right = resolver.value(expr.left), _list_side(resolver, expr.right)
+    left, right = resolver.value(expr.left), list_side(resolver, expr.right)
     if left is BROKEN or right is BROKEN:
         return BROKEN
     if left.type not in (Type.ANY, Type.STRING, Type.ARRAY, Type.NULL):
@@ -535,7 +520,7 @@ def _contains(resolver: Resolver, expr: ast.Compare) -> Value:
 
 def _text_match(resolver: Resolver, expr: ast.Compare, op: str) -> Value:
     """`like`, `ilike`, `matches`."""
-    left, right = resolver.value(expr.left), _list_side(resolver, expr.right)
+    left, right = resolver.value(expr.left), list_side(resolver, expr.right)
     if left is BROKEN or right is BROKEN:
         return BROKEN
     if not resolver.require(left, Type.STRING, f"the left side of `{op}`"):

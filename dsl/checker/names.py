@@ -18,6 +18,7 @@ from dsl.checked import (
     GetIndex,
     KeyValue,
     Lookup,
+    NamedList,
     StepField,
     StepTime,
     Value,
@@ -66,6 +67,30 @@ def step_of(resolver: Resolver, expr: ast.Expr) -> StepInfo | None:
     if not isinstance(expr, ast.Name) or scope.hygienic or expr.ident.name in scope.locals:
         return None
     return scope.steps.get(expr.ident.name)
+
+
+def list_side(resolver: Resolver, expr: ast.Expr) -> Value:
+    """A place where a list may stand (`x in …`): a named list or any other value."""
+    if isinstance(expr, ast.Name) and not expr.ident.quoted:
+        name = expr.ident.name
+        world = resolver.world
+        if name in world.lists and name not in resolver.scope.locals:
+            world.used.add(name)
+            return NamedList(name, type=Type.ARRAY, span=expr.span)
+        if name in world.tables and name not in resolver.scope.locals:
+            world.used.add(name)
+            return resolver.wrong(
+                "E042",
+                expr.span,
+                f"`{name}` is a table, not a list",
+                help=f"ask for a row with `{name}[x].field is not null`",
+            )
+        guess = did_you_mean(name, world.lists) if name not in world.params else None
+        if guess is not None and name not in resolver.scope.locals:
+            return resolver.wrong(
+                "E030", expr.span, f"no list is called `{name}`", help=f"did you mean `{guess}`?"
+            )
+    return resolver.value(expr)
 
 
 def _named(resolver: Resolver, ident: ast.Ident, links: list[Access], span: Span) -> Value:

@@ -510,6 +510,23 @@ def test_defs_that_explode_are_refused():
     assert "E045" in codes(f"def f0(x) = x + 1\n{defs}\nrule r {{ on e where f39(y) > 1 }}")
 
 
+def test_defs_that_grow_deep_are_refused():
+    body = "x" + " + 1" * 40
+    call = "y"
+    for _ in range(20):
+        call = f"f({call})"
+    assert "E045" in codes(f"def f(x) = {body}\nrule r {{ on e where {call} > 1 }}")
+
+
+def test_long_conditions_are_fine():
+    parts = " or ".join(f"x == {i}" for i in range(10_000))
+    assert codes(f"rule r {{ on e where {parts} }}") == []
+
+
+def test_a_named_list_of_networks():
+    assert codes('list inner = ["10.0.0.0/8"]\nrule r { on e where cidr(ip, inner) }') == []
+
+
 def test_a_hundred_nested_groups():
     body = "a0: A"
     for i in range(1, 60):
