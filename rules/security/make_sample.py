@@ -116,7 +116,9 @@ def ordinary_traffic(log: Log) -> None:
 def guessed_password(log: Log) -> None:
     start = at(11, 3)
     for i in range(23):
-        log.login(start + timedelta(seconds=7 * i), "gita", "failure", ip="203.0.113.66")
+        log.login(
+            start + timedelta(seconds=7 * i), "gita", "failure", ip="203.0.113.66", device="unknown"
+        )
     entry = log.login(start + timedelta(seconds=171), "gita", ip="203.0.113.66", device="unknown")
     log.expect(entry, "password_guessing", user="gita")
 
@@ -136,7 +138,11 @@ def sprayed_password(log: Log) -> None:
     for start in (at(3, 12), at(3, 40)):
         for i, user in enumerate(PEOPLE[:14]):
             tried = log.login(
-                start + timedelta(seconds=11 * i), user, "failure", ip="198.51.100.23"
+                start + timedelta(seconds=11 * i),
+                user,
+                "failure",
+                ip="198.51.100.23",
+                device="unknown",
             )
             if start == at(3, 12) and i == 9:
                 log.expect(tried, "password_spraying", ip="198.51.100.23")

@@ -179,7 +179,11 @@ def test_every_block_does_what_the_page_says(page: Path, session: Session) -> No
         try:
             session.follow(block)
         except NotSo as error:
-            pytest.fail(f"{page.relative_to(ROOT)}:{block.line}\n{error}", pytrace=False)
+            mistake = f"{page.relative_to(ROOT)}:{block.line}\n{error}"
+            break
+    else:
+        return
+    pytest.fail(mistake, pytrace=False)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
