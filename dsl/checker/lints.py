@@ -5,8 +5,10 @@ Runs only over rules without errors. Each lint is one function; they share nothi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
 
 from dsl import ast
@@ -39,7 +41,7 @@ from dsl.checked import (
 from dsl.checker.loading import Loaded
 from dsl.checker.shape import head
 from dsl.checker.world import World
-from dsl.diagnostics import Label
+from dsl.diagnostics import Label, did_you_mean
 from dsl.regex import is_plain_text
 from dsl.source import Span
 
@@ -48,6 +50,7 @@ def lint(world: World, checked: CheckedRules, loaded: Sequence[Loaded]) -> None:
     """All lints over all rules."""
     _unused(world, loaded)
     _untested(world, checked, loaded)
+    _slips_in_streams(world, checked)
     _equal_rules(world, checked)
     for rule in checked.rules.values():
         for condition in _conditions(rule):
@@ -143,6 +146,28 @@ def _untested(world: World, checked: CheckedRules, loaded: Sequence[Loaded]) -> 
                         f"rule `{name}` has no test",
                         help=f'`test {name} "finds …" {{ … }}`',
                     )
+
+
+def _slips_in_streams(world: World, checked: CheckedRules) -> None:
+    """Streams that nobody declares and that are called almost like one that somebody does."""
+    known = [name for name, stream in checked.streams.items() if stream.declared or stream.emitted]
+    for name, span in world.first_use.items():
+        guess = None if name in known or name == "event" else did_you_mean(name, known)
+        if guess is not None and _looks_like_a_slip(name, guess):
+            world.found.warning(
+                "W013",
+                span,
+                f"no stream `{name}` is declared, so it means events of type `{name}`",
+                help=f"did you mean `{guess}`?",
+            )
+
+
+def _looks_like_a_slip(name: str, other: str) -> bool:
+    """Nearly the same letters. Names that differ in a number or a word are meant to differ."""
+    if SequenceMatcher(None, name, other).ratio() < 0.8:
+        return False
+    words, others = (set(re.findall(r"[^\W\d_]+|\d", text)) for text in (name, other))
+    return not (words < others or others < words)
 
 
 def _equal_rules(world: World, checked: CheckedRules) -> None:

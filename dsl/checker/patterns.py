@@ -7,8 +7,7 @@ depends on where it stands (section 4): in a sequence those before it, in `all` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from difflib import SequenceMatcher
+from collections.abc import Mapping
 
 from dsl import ast
 from dsl.checked import (
@@ -28,7 +27,7 @@ from dsl.checker.nodes import nodes_of, step_names, steps_of
 from dsl.checker.scope import Scope, StepInfo
 from dsl.checker.streams import Streams
 from dsl.checker.world import World
-from dsl.diagnostics import Label, did_you_mean
+from dsl.diagnostics import Label
 
 _ONE = Quantifier()
 
@@ -287,47 +286,16 @@ class PatternBuilder:
         return Resolver(self.world, scope).condition(where)
 
     def use_stream(self, ident: ast.Ident) -> str:
-        """Note that a stream is read; warn of one that looks like a slip."""
+        """Note that a stream is read."""
         return use_stream(self.world, self.streams, ident)
 
 
 def use_stream(world: World, streams: Streams, ident: ast.Ident) -> str:
-    """Note that a stream is read, and warn of a name that looks like that of another."""
-    name = ident.name
-    streams.need(name)
-    world.used.add(f"stream {name}")
-    if name not in world.streams and name not in streams.emitters and name != "event":
-        guess = did_you_mean(name, [*world.streams, *streams.emitters])
-        if guess is not None and _looks_like_a_slip(name, guess):
-            world.found.warning(
-                "W013",
-                ident.span,
-                f"no stream `{name}` is declared, so it means events of type `{name}`",
-                help=f"did you mean `{guess}`?",
-            )
-    return name
-
-
-def _looks_like_a_slip(name: str, other: str) -> bool:
-    """Nearly the same letters. Names that differ in a number or a word are meant to differ."""
-    if SequenceMatcher(None, name, other).ratio() < 0.8:
-        return False
-    words, others = set(_words(name)), set(_words(other))
-    return not (words < others or others < words)
-
-
-def _words(name: str) -> Iterator[str]:
-    word = ""
-    for char in name:
-        if char.isdigit() or not char.isalnum():
-            yield from [word] if word else []
-            word = ""
-            if char.isdigit():
-                yield char
-        else:
-            word += char
-    if word:
-        yield word
+    """Note that a stream is read, and where first."""
+    streams.need(ident.name)
+    world.used.add(f"stream {ident.name}")
+    world.first_use.setdefault(ident.name, ident.span)
+    return ident.name
 
 
 def _quantifier(quantifier: ast.Quantifier | None) -> Quantifier:

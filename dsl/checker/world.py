@@ -58,6 +58,8 @@ class World:
     rules: dict[str, ast.Rule] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     """Lists, tables, params, defs and streams (these as `stream NAME`) that something names."""
+    first_use: dict[str, Span] = field(default_factory=dict)
+    """Where rules first name each stream that they read."""
     checked_streams: dict[str, Stream] = field(default_factory=dict)
     known_fields: dict[str, KnownFields] = field(default_factory=dict)
     homes: dict[str, str] = field(default_factory=dict)
