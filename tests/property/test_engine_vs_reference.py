@@ -37,6 +37,8 @@ class Writer:
     draw: Callable[[st.SearchStrategy], object]
     bound: list[str]
     count: int = 0
+    open_end: bool = False
+    """Whether the last node may take more events, so that a `report` is needed."""
 
     def chance(self, percent: int) -> bool:
         # Shrinks towards False: plain rules first.
@@ -72,6 +74,7 @@ class Writer:
             choices = [q for q in LOOPS if not (first and q in ("*", "?"))]
             quantifier = self.one(choices + ([] if first else RELUCTANT))
         loop = quantifier not in ("", "?", "??")
+        self.open_end = quantifier not in ("", "{2}")
         text = f"{mode}{name}: {stream}{quantifier}{self.where(45, loop)}"
         if not first and self.chance(12):
             text += f" within {self.one(DURATIONS)}"
@@ -84,28 +87,35 @@ class Writer:
         return text
 
     def absent(self, within: bool) -> str:
+        self.open_end = False
         text = f"no {self.one(STREAMS)}{self.where(40)}"
         return f"{text} within {self.one(DURATIONS)}" if within else text
 
     def one_of(self) -> str:
         before = list(self.bound)
         branches = []
+        open_ends = []
         for _ in range(2):
             self.bound = list(before)
             branches.append(f"{{ {self.step(False)} }}")
+            open_ends.append(self.open_end)
         self.bound = before
+        self.open_end = any(open_ends)
         return f"one of {{ {' '.join(branches)} }}"
 
     def all_of(self) -> str:
         names = [self.name(), self.name()]
         parts = [f"{name}: {self.one(STREAMS)}{self.where(30)}" for name in names]
         self.bound += names
+        self.open_end = False
         return f"all of {{ {'  '.join(parts)} }}"
 
     def repeat(self) -> str:
         names = [self.name(), self.name()]
         parts = [f"{name}: {self.one(STREAMS)}{self.where(30)}" for name in names]
-        return f"repeat{self.one(['{2}', '{1,2}'])} {{ {'  '.join(parts)} }}"
+        times = self.one(["{2}", "{1,2}"])
+        self.open_end = times != "{2}"
+        return f"repeat{times} {{ {'  '.join(parts)} }}"
 
     def sequence(self, groups: bool) -> str:
         nodes = []
@@ -151,7 +161,7 @@ class Writer:
             found.append(f"start {self.one(['first', 'latest'])}")
         if self.chance(12):
             found.append(f"dedup for {self.one(DURATIONS)}")
-        if self.chance(40):
+        if self.open_end:
             found.append(self.one(["report at minimum", "report on close"]))
         if self.chance(15):
             found.append('on timeout { alert "late" }')
@@ -211,7 +221,7 @@ def steps_of(events: list[tuple]) -> list[Given | Moved]:
     for stream, key, number, gap in events:
         record = {"type": stream, "k": key} | ({} if number is None else {"n": number})
         time += gap * SECOND
-        steps.append(Given(record, time, {**record, "ts": time}))
+        steps.append(Given(record, time, {**record, "@timestamp": time}))
     return steps
 
 
