@@ -11,24 +11,18 @@ from typing import TypeVar
 
 from dsl import ast
 from dsl.checked import (
-    Alert,
-    AlertValue,
-    Dedup,
-    Emit,
     Guard,
     Rule,
     SequencePattern,
-    Template,
-    Value,
     WindowPattern,
 )
 from dsl.checker.declarations import constant
-from dsl.checker.expressions import Resolver
 from dsl.checker.keys import Keys, step_keys
+from dsl.checker.outputs import Outputs
 from dsl.checker.patterns import PatternBuilder, collect_steps
 from dsl.checker.scope import Scope, StepInfo
 from dsl.checker.shape import Shape, has_deadline, open_ends
-from dsl.checker.streams import EVERY, Streams
+from dsl.checker.streams import Streams
 from dsl.checker.windows import WindowBuilder
 from dsl.checker.world import World, listing
 from dsl.diagnostics import Label, did_you_mean
@@ -101,46 +95,59 @@ class _RuleChecker:
         return self._rule(pattern, unless)
 
     def _rule(self, pattern: SequencePattern | WindowPattern, unless: tuple[Guard, ...]) -> Rule:
-        scope = self._match_scope(pattern)
-        having = self._clause(ast.Having)
-        condition = None
-        if having is not None:
-            resolver = Resolver(self.world, replace(scope, place="`having`"))
-            condition = resolver.condition(having.condition)
-        alert, fields = self._alert(self._clause(ast.Alert), scope)
-        emits = [clause for clause in self.statement.clauses if isinstance(clause, ast.Emit)]
-        emit = tuple(self._emit(clause, scope, fields) for clause in emits)
-        dedup = self._dedup(scope, fields if alert or not emit else dict(emit[0].fields))
-        timeout_alert, timeout_emit = self._timeout(scope)
-        skip, start = self._clause(ast.Skip), self._clause(ast.Start)
-        severity, description = self._clause(ast.Severity), self._clause(ast.Description)
-        limit, keep = self._clause(ast.Limit), self._clause(ast.Keep)
-        report = self._clause(ast.Report)
-        return Rule(
+        rule = Rule(
             name=self.statement.name.name,
             title=self.statement.title,
-            description=description.text if description else None,
-            severity=severity.level if severity else None,
+            description=None,
+            severity=None,
             tags=self._tags(),
             meta=self._meta(),
             key=self.keys.parts,
             pattern=pattern,
             unless=unless,
-            having=condition,
+            keys_from=self._keys_from(),
+            ast=self.statement,
+            span=self.statement.span,
+        )
+        return self._with_outputs(self._with_policies(rule))
+
+    def _with_policies(self, rule: Rule) -> Rule:
+        """The rule with the clauses that are a word or a number."""
+        skip, start = self._clause(ast.Skip), self._clause(ast.Start)
+        severity, description = self._clause(ast.Severity), self._clause(ast.Description)
+        limit, keep = self._clause(ast.Limit), self._clause(ast.Keep)
+        report = self._clause(ast.Report)
+        return replace(
+            rule,
+            description=description.text if description else None,
+            severity=severity.level if severity else None,
             skip=skip.kind if skip else "past_last",
             skip_step=self._skip_step(skip),
             start=start.kind if start else "each",
-            keys_from=self._keys_from(),
-            alert=alert,
-            emit=emit,
-            dedup=dedup,
-            timeout_alert=timeout_alert,
-            timeout_emit=timeout_emit,
             limit=limit.runs if limit else None,
             keep=keep.duration.micros if keep else None,
             report=report.kind if report else None,
-            ast=self.statement,
-            span=self.statement.span,
+        )
+
+    def _with_outputs(self, rule: Rule) -> Rule:
+        """The rule with what it says about a match."""
+        outputs = Outputs(self.world, self._match_scope(rule.pattern), self.keys.parts)
+        having = outputs.having(self._clause(ast.Having))
+        alert, fields = outputs.alert(self._clause(ast.Alert))
+        clauses = [clause for clause in self.statement.clauses if isinstance(clause, ast.Emit)]
+        emits = [outputs.emit(clause, fields) for clause in clauses]
+        # A rule that only emits has no alert that `dedup` could look at; its first `emit` serves.
+        of_match = emits[0][1] if emits and alert is None else fields
+        dedup = outputs.dedup(self._clause(ast.Dedup), of_match)
+        timeout_alert, timeout_emit = outputs.on_timeout(self._clause(ast.OnTimeout))
+        return replace(
+            rule,
+            having=having,
+            alert=alert,
+            emit=tuple(emit for emit, _ in emits),
+            dedup=dedup,
+            timeout_alert=timeout_alert,
+            timeout_emit=timeout_emit,
         )
 
     def _error(self, code: str, span: Span, message: str, help: str | None = None) -> None:
@@ -293,96 +300,6 @@ class _RuleChecker:
             windows=self.windows,
             on_step=on_step,
         )
-
-    def _alert(
-        self, clause: ast.Alert | None, scope: Scope
-    ) -> tuple[Alert | None, dict[str, Value]]:
-        """The alert, and its fields written out for those that come after it."""
-        if clause is None:
-            return None, {}
-        scope = replace(scope, place="`alert`")
-        fields: list[tuple[str, Value]] = []
-        seen: dict[str, Value] = {}
-        written_out: dict[str, Value] = {}
-        for assign in clause.assigns:
-            name = assign.name.name
-            if name in seen:
-                self._error("E044", assign.name.span, f"field `{name}` is given twice")
-            value = self._value(assign.value, replace(scope, fields=dict(seen)))
-            whole = self._value(assign.value, replace(scope, fields=dict(written_out)))
-            fields.append((name, value))
-            seen[name] = AlertValue(name, type=value.type)
-            written_out[name] = whole
-        message = None
-        if clause.message is not None:
-            message = self._template(clause.parts, replace(scope, fields=seen))
-        return Alert(message, tuple(fields)), written_out
-
-    def _value(self, expr: ast.Expr, scope: Scope) -> Value:
-        return Resolver(self.world, scope).value(expr)
-
-    def _template(self, parts: tuple[str | ast.Expr, ...], scope: Scope) -> Template:
-        return Template(
-            tuple(part if isinstance(part, str) else self._value(part, scope) for part in parts)
-        )
-
-    def _emit(self, clause: ast.Emit, scope: Scope, alert_fields: dict[str, Value]) -> Emit:
-        """An event of a derived stream: the parts of the key and these fields."""
-        name = clause.stream.name
-        if name == EVERY:
-            self._error(
-                "E054",
-                clause.stream.span,
-                "`event` is the stream of input events: nothing is emitted to it",
-                "choose another name",
-            )
-        scope = replace(scope, place="`emit`")
-        seen = dict(alert_fields)
-        fields: dict[str, Value] = {}
-        for assign in clause.assigns:
-            field = assign.name.name
-            if field in fields:
-                self._error("E044", assign.name.span, f"field `{field}` is given twice")
-            value = self._value(assign.value, replace(scope, fields=dict(seen)))
-            fields[field] = value
-            seen[field] = AlertValue(field, type=value.type)
-            self._define(name, (field,), value.type, assign.name.span)
-        for part in self.keys.parts:
-            if part.name not in fields:
-                self._define(name, tuple(part.name.split(".")), part.type, clause.stream.span)
-        return Emit(name, tuple(fields.items()))
-
-    def _define(self, stream: str, path: tuple[str, ...], type_: Type, span: Span) -> None:
-        """Note the type of an emitted field; with a schema it must be declared there."""
-        self.world.fields.define(stream, path, type_)
-        declared = self.world.checked_streams[stream].fields
-        if declared is not None:
-            self.world.field_type(stream, path, span)
-
-    def _dedup(self, scope: Scope, fields: dict[str, Value]) -> Dedup | None:
-        clause = self._clause(ast.Dedup)
-        if clause is None:
-            return None
-        if clause.duration.micros == 0:
-            self._error("E077", clause.duration.span, "`dedup` for no time hides nothing")
-        scope = replace(scope, place="`dedup`", fields=fields)
-        by = tuple(self._value(expr, scope) for expr in clause.by)
-        return Dedup(by or None, clause.duration.micros)
-
-    def _timeout(self, scope: Scope) -> tuple[Alert | None, tuple[Emit, ...]]:
-        clause = self._clause(ast.OnTimeout)
-        if clause is None:
-            return None, ()
-        if not clause.actions:
-            self._error(
-                "E058", clause.span, "`on timeout` does nothing", "add an `alert` or `emit`"
-            )
-        alerts = [action for action in clause.actions if isinstance(action, ast.Alert)]
-        for other in alerts[1:]:
-            self._error("E057", _head(other.span, "alert"), "`alert` is given twice")
-        alert, fields = self._alert(alerts[0] if alerts else None, scope)
-        emits = [action for action in clause.actions if isinstance(action, ast.Emit)]
-        return alert, tuple(self._emit(action, scope, fields) for action in emits)
 
     # -------------------------------------------------------------------------- small clauses
 

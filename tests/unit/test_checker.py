@@ -518,6 +518,25 @@ def test_defs_that_grow_deep_are_refused():
     assert "E045" in codes(f"def f(x) = {body}\nrule r {{ on e where {call} > 1 }}")
 
 
+def test_alert_fields_that_double_are_refused():
+    fields = " ".join(f"f{i} = f{i - 1} + f{i - 1}" for i in range(1, 60))
+    assert "E045" in codes(f"rule r {{ on e: E  alert {{ f0 = e.x  {fields} }} }}")
+
+
+def test_dedup_of_a_rule_that_only_emits_may_name_what_it_emits():
+    rule = checked_rules(
+        "rule r { on e: E  emit s { a = e.x  b = a + 1 }  emit t { b = e.y }  dedup by b for 1h }"
+    ).rules["r"]
+    assert rule.dedup.by == (
+        checked.Arith(
+            "+",
+            checked.StepField("e", ("x",), type=Type.NUMBER),
+            checked.Const(1, type=Type.INT),
+            type=Type.NUMBER,
+        ),
+    )
+
+
 def test_long_conditions_are_fine():
     parts = " or ".join(f"x == {i}" for i in range(10_000))
     assert codes(f"rule r {{ on e where {parts} }}") == []
