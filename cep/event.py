@@ -9,7 +9,8 @@ An event `e` has
 * `e.t`: its time, integer microseconds since the epoch, UTC;
 * `e.f0`, `e.f1`, …: one attribute for each mentioned path, None when null or missing;
 * `e.raw`: the original (the bytes of a JSON line, or the mapping a host gave), `e.src` and
-  `e.pos`: where it came from; `e.s`: the name of its derived stream, None for input events.
+  `e.pos`: where it came from; `e.s`: the name of its derived stream, None for input events;
+* `e.r`, only where streams have a `dedup`: one bit for each of them that drops it as a repeat.
 
 A value that is not of the inferred type is boxed as `Odd`: whatever the compiled code tries on it
 raises, and the careful form of the condition takes over. So compiled code may compare a number
@@ -95,8 +96,9 @@ class EventShape:
     ('ann', 'Rome')
     """
 
-    def __init__(self, uses: Mapping[Path, FieldUse]) -> None:
+    def __init__(self, uses: Mapping[Path, FieldUse], *, marks_repeats: bool = False) -> None:
         self.uses = dict(uses)
+        self.marks_repeats = marks_repeats
         self.attributes = {path: f"f{i}" for i, path in enumerate(self.uses)}
         self._nested = [path for path in self.uses if len(path) > 1]
         self._heads = list(dict.fromkeys(path[0] for path in self._nested))
@@ -113,6 +115,9 @@ class EventShape:
         secret = secrets.token_hex(8)
         names = {"t": int, "raw": Any, "src": str, "pos": int, "s": str | None}
         defaults: dict[str, object] = {"t": 0, "raw": None, "src": "", "pos": -1, "s": None}
+        if self.marks_repeats:
+            names["r"] = int
+            defaults["r"] = 0
         rename = {name: f"{secret}.{name}" for name in names}
         members: list[tuple[str, Any, Any]] = [
             (name, names[name], default) for name, default in defaults.items()
@@ -126,14 +131,14 @@ class EventShape:
             else:
                 members.append((attribute, python, None))
         for i, head in enumerate(self._heads):
-            # A field may be mentioned both by itself and as the head of a path; one key, one member.
+            # A field may be mentioned by itself and as the head of a path; one key, one member.
             if (head,) not in self.uses:
                 rename[f"h{i}"] = head
                 members.append((f"h{i}", Any, None))
         return msgspec.defstruct("Event", members, rename=rename, gc=False)
 
     def settle(self, event: Any) -> None:
-        """Put the values of nested paths where the compiled code reads them, and box ill-typed ones.
+        """Puts the values of nested paths where compiled code reads them; boxes ill-typed ones.
 
         Needed after decoding when the rules mention nested paths, or when a line was decoded
         without types.
@@ -167,7 +172,7 @@ class EventShape:
         return value
 
     def from_mapping(self, record: Mapping[str, Any]) -> Any:
-        """An event of this shape from a mapping of field names to values; its time is not yet set."""
+        """An event of this shape from a mapping of field names to values; its time is not set."""
         event = self.type(raw=record)
         for path, use in self.uses.items():
             value = lookup(record, path)
@@ -180,7 +185,7 @@ class EventShape:
         return event
 
     def retype(self, untyped: Any) -> Any:
-        """The same event as one of `type`, after decoding into `untyped`, ill-typed values boxed."""
+        """An event that was decoded into `untyped` as one of `type`, ill-typed values boxed."""
         event = self.type()
         for attribute in self.attributes.values():
             setattr(event, attribute, getattr(untyped, attribute))

@@ -8,6 +8,7 @@ that does not fit is looked at again, with a careful reader.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,15 +17,16 @@ from typing import Any
 
 import msgspec
 
-from cep.compile.environment import EventEnv, Surroundings
+from cep.compile.environment import EventEnv
 from cep.compile.expressions import careful
-from cep.compile.rules import DEFAULT_TIMES, CompiledRules
+from cep.compile.rules import DEFAULT_TIMES, CompiledRules, surroundings
 from cep.event import EventShape, unbox
 from cep.event_time import find_zone, parse_time, parse_times
+from cep.plan.values import Unrepeated
 from cep.runtime.careful import Careful
 from cep.source.base import BadRecord, Block, Reject
 from cep.source.json_line import read_object
-from dsl.checked import Conjunction, TimeFormat, Value
+from dsl.checked import Conjunction, Lookup, TimeFormat, Value
 from dsl.types import Type
 
 OnReject = Callable[[str, Reject], None]
@@ -89,17 +91,26 @@ def _time_rule(shape: EventShape, time: TimeFormat, test: Callable[[Any], bool] 
 
 
 def _membership_test(compiled: CompiledRules, stream: str) -> Callable[[Any], bool]:
-    """Whether an input event belongs to a stream, as a function of the event."""
-    around = Surroundings(compiled.shape, compiled.lists, compiled.checked.functions, {}, {})
+    """Whether an input event belongs to a stream, as a function of the event.
+
+    An event gets its time before it gets its turn, so nothing is known of tables and repeats here:
+    conditions that ask them are taken for true.
+    """
+    around = surroundings(compiled)
     env = EventEnv(around)
     ways: list[str] = []
     for origin in compiled.streams.origins(stream):
-        condition: Value = Conjunction(origin.filters, type=Type.BOOL)
-        ways.append(f"{careful(condition, env)} is True" if origin.filters else "True")
+        known = tuple(condition for condition in origin.filters if not _asks_state(condition))
+        condition: Value = Conjunction(known, type=Type.BOOL)
+        ways.append(f"{careful(condition, env)} is True" if known else "True")
     constants = {f"c{i}": value for i, value in enumerate(around.constants.values)}
     names: dict[str, Any] = {**constants, "careful": Careful(), "UNSET": msgspec.UNSET}
     code = f"lambda e: (t := 0) or {' or '.join(ways)}"
     return eval(code, names)  # type: ignore[no-any-return]
+
+
+def _asks_state(condition: Value) -> bool:
+    return any(isinstance(part, Lookup | Unrepeated) for part in condition.walk())
 
 
 class Ingest:
@@ -197,18 +208,19 @@ class Ingest:
         positions: list[int],
         originals: Sequence[Any],
     ) -> tuple[list[Any], list[int], list[int], Sequence[Any]]:
-        """Events that have a time, their times, positions and originals; the others are rejected."""
+        """Events that have a time, with times, positions and originals; others are rejected."""
         times = self.times.read(events)
         if None not in times:
             return events, times, positions, originals  # type: ignore[return-value]
         kept: list[tuple[Any, int, int, Any]] = []
+        places = _places(block)
         for index, (event, time) in enumerate(zip(events, times, strict=True)):
             if time is not None:
                 kept.append((event, time, positions[index], originals[index]))
                 continue
             original = originals[index]
             raw = original if isinstance(original, bytes) else msgspec.json.encode(original)
-            number = _line_number(block, index)
+            number = _line_number(block, bisect_left(places, positions[index]))
             self.on_reject(source, Reject(positions[index], number, self.no_time(event), raw))
         return (
             [item[0] for item in kept],
@@ -237,6 +249,15 @@ def _require_utf8(line: bytes) -> None:
         line.decode()
     except UnicodeDecodeError as error:
         raise BadRecord(f"invalid UTF-8 at byte {error.start + 1}") from error
+
+
+def _places(block: Block) -> Sequence[int]:
+    """The position of everything in a block, also of lines that have become no events."""
+    if block.positions is not None:
+        return block.positions
+    if block.lines is not None:
+        return list(accumulate(map(len, block.lines), initial=block.offset))
+    return range(block.offset, block.offset + len(block.records or ()))
 
 
 def _line_number(block: Block, index: int) -> int:

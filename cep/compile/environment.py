@@ -47,19 +47,28 @@ class Constants:
         return self._names[key]
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A constant that stands for an object of the program that runs the code: each program has its
+    own. `kind`: "table" (by its name) or "repeats" (by the name of the stream)."""
+
+    kind: str
+    name: str
+
+
 @dataclass(slots=True)
 class Surroundings:
     """What all the code of one rule stands in.
 
-    `lists`: items by list name. `functions`: the host's. `tables` and `repeats`: the objects behind
-    a table and behind a stream's `dedup`, by name.
+    `lists`: items by list name. `functions`: the host's. `tables`: what stands for a table, by its
+    name. `repeats`: by the name of a stream that drops repeats, its bit in the mark of an event.
     """
 
     shape: EventShape
     lists: Mapping[str, Sequence[Any]]
     functions: Mapping[str, FunctionSignature]
-    tables: Mapping[str, object]
-    repeats: Mapping[str, object]
+    tables: Mapping[str, Placed]
+    repeats: Mapping[str, int]
     constants: Constants = field(default_factory=Constants)
     temporaries: int = 0
 
@@ -132,7 +141,7 @@ class EventEnv(BaseEnv):
         if isinstance(leaf, Tally):
             return self.tally(leaf)
         if isinstance(leaf, Unrepeated):
-            return f"{self.constant(self.around.repeats[leaf.stream])}.passes({self.event})"
+            return f"(not {self.event}.r & {self.around.repeats[leaf.stream]})"
         if isinstance(leaf, Lookup):
             from cep.compile.expressions import careful_value
 
@@ -150,7 +159,7 @@ class EventEnv(BaseEnv):
         return name
 
     def raw(self, leaf: Value) -> str | None:
-        """Code of a plain field as it stands in the event, UNSET when missing; None: not a field."""
+        """Code of a plain field as it stands in the event (UNSET: missing); None: not a field."""
         if isinstance(leaf, Field):
             return f"{self.event}.{self.around.shape.attributes[leaf.path]}"
         return "t" if isinstance(leaf, EventTime) and self.event == "e" else None

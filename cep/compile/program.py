@@ -10,51 +10,113 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from cep.clock.timers import NEVER, Timers
+from cep.compile.environment import Placed
+from cep.compile.observers import CompiledObserver
 from cep.compile.rules import CompiledRule, CompiledRules, module
 from cep.event import unbox
 from cep.match import Match, MatchFormat
+from cep.plan.dispatch import Dispatch
 from cep.runtime.careful import Careful
 from cep.runtime.rule import Emitted, RuleRun
+from cep.runtime.tables import AFTER_RULES, FileTable, Repeats, Rows, StreamTable
 
 Handler = Callable[[Any], None]
 Ordered = tuple[int, Handler]
+
+BEFORE_RULES = -1
+"""Where the telling of repeats stands in the order of rules."""
+
+
+@dataclass(slots=True)
+class Part:
+    """A rule or an observer: its place in the order, the events it cares for, its handlers."""
+
+    order: int
+    dispatch: Dispatch
+    handlers: list[Handler]
 
 
 class Program:
     """The rules at work on one stream of events.
 
     `time` is the engine clock: no event older than it may come, and everything due by it has been
-    done. `out` collects the matches; take them with `take()`.
+    done. `out` collects the matches; take them with `take()`. `rows`: those of the tables that
+    come from files.
     """
 
-    def __init__(self, compiled: CompiledRules) -> None:
+    def __init__(self, compiled: CompiledRules, rows: Mapping[str, Rows] | None = None) -> None:
         self.shape = compiled.shape
         self.timers = Timers()
         self.out: list[Match] = []
         self.time = -NEVER
         self._emitted: list[Emitted] = []
         self._waiting: deque[Emitted] = deque()
-        self.rules: list[RuleRun] = []
-        self._handlers: list[list[Handler]] = []
-        for order, rule in enumerate(compiled.rules):
-            self._start(order, rule)
+        self.tables: dict[str, FileTable | StreamTable] = {
+            table.name: FileTable((rows or {}).get(table.name, {}))
+            if table.stream is None
+            else StreamTable(table.ttl, self.timers)
+            for table in compiled.checked.tables.values()
+        }
+        self.repeats = {
+            stream.name: Repeats(stream.dedup.duration, self.timers)
+            for stream in compiled.checked.streams.values()
+            if stream.dedup is not None
+        }
+        self.observing = Careful()
+        """Counts what fails while events are told to be repeats and tables are kept."""
+        self.rules: list[RuleRun] = [
+            self._new_run(order, rule) for order, rule in enumerate(compiled.rules)
+        ]
         self._find: Callable[[Any], Any] | None = None
         self._value: Callable[[Any], Any] = _nothing
-        self._derived = self._by_source(compiled.rules)
-        self._loop = self._make_loop(compiled.rules)
+        self._take_code(compiled)
 
-    def _start(self, order: int, compiled: CompiledRule) -> None:
-        careful = Careful()
-        form = match_format(compiled, careful)
-        run = RuleRun(compiled.plan, form, order, self.timers, self.out, self._emitted)
-        self.rules.append(run)
-        make = module(compiled.handlers)
-        self._handlers.append(make(run, compiled.handler_constants))
+    def _new_run(self, order: int, compiled: CompiledRule) -> RuleRun:
+        form = self._form(compiled, Careful())
+        return RuleRun(compiled.plan, form, order, self.timers, self.out, self._emitted)
+
+    def _form(self, compiled: CompiledRule, careful: Careful) -> MatchFormat:
+        return match_format(compiled, careful, self._placed(compiled.match_constants))
+
+    def replace(self, compiled: CompiledRules) -> None:
+        """Goes on with recompiled code (`recompile`); all states stay."""
+        for run, rule in zip(self.rules, compiled.rules, strict=True):
+            run.form = self._form(rule, run.careful)
+        self._take_code(compiled)
+
+    def _take_code(self, compiled: CompiledRules) -> None:
+        parts = [
+            *self._observer(compiled.repeats, BEFORE_RULES),
+            *(self._part(rule, run) for rule, run in zip(compiled.rules, self.rules, strict=True)),
+            *self._observer(compiled.tables, AFTER_RULES),
+        ]
+        self._derived = _by_source(parts)
+        self._loop = self._make_loop(parts)
+
+    def _part(self, rule: CompiledRule, run: RuleRun) -> Part:
+        make = module(rule.handlers)
+        handlers = make(run, self._placed(rule.handler_constants))
+        return Part(run.order, rule.dispatch, handlers)
+
+    def _observer(self, observer: CompiledObserver | None, order: int) -> list[Part]:
+        if observer is None:
+            return []
+        make = module(observer.text)
+        handlers = make(self.observing, self._placed(observer.constants))
+        return [Part(order, observer.dispatch, handlers)]
+
+    def _placed(self, constants: Iterable[object]) -> list[object]:
+        """The constants of a module with this program's own objects in their places."""
+        return [self._own(c) if isinstance(c, Placed) else c for c in constants]
+
+    def _own(self, placed: Placed) -> object:
+        return self.tables[placed.name] if placed.kind == "table" else self.repeats[placed.name]
 
     # ------------------------------------------------------------------ running
 
@@ -117,29 +179,20 @@ class Program:
 
     # ------------------------------------------------------------------ dispatch
 
-    def _by_source(self, rules: Sequence[CompiledRule]) -> dict[str, list[Handler]]:
-        """Handlers of derived events, by the stream that they are emitted to."""
-        found: dict[str, list[Handler]] = {}
-        for rule, handlers in zip(rules, self._handlers, strict=True):
-            for entry in rule.dispatch.entries:
-                if entry.source is not None:
-                    found.setdefault(entry.source, []).append(handlers[entry.number])
-        return found
-
-    def _make_loop(self, rules: Sequence[CompiledRule]) -> Callable[[Program, Sequence[Any]], None]:
+    def _make_loop(self, parts: Sequence[Part]) -> Callable[[Program, Sequence[Any]], None]:
         always: list[Ordered] = []
         tables: dict[str, dict[Any, list[Ordered]]] = {}
-        for order, (rule, handlers) in enumerate(zip(rules, self._handlers, strict=True)):
-            path = rule.dispatch.path
-            for entry in rule.dispatch.entries:
+        for part in parts:
+            path = part.dispatch.path
+            for entry in part.dispatch.entries:
                 if entry.source is not None:
                     continue
-                item = (order, handlers[entry.number])
+                item = (part.order, part.handlers[entry.number])
                 if path is None:
                     always.append(item)
                 else:
-                    table = tables.setdefault(self.shape.attributes[path], {})
-                    table.setdefault(entry.value, []).append(item)
+                    by_value = tables.setdefault(self.shape.attributes[path], {})
+                    by_value.setdefault(entry.value, []).append(item)
         if len(tables) > 1:
             merged = _several_tables(tables, always)
             return _loop("merged(e)")(merged=merged)
@@ -150,9 +203,21 @@ class Program:
         ((attribute, only),) = tables.items()
         if not always:
             self._find, self._value = only.get, attrgetter(attribute)
-        table = {value: _together(sorted([*items, *always])) for value, items in only.items()}
+        table = {
+            v: _together(sorted([*items, *always], key=_by_order)) for v, items in only.items()
+        }
         default = _together(always) if always else None
         return _loop(f"get(e.{attribute})")(get=_getter(table, default), default=default)
+
+
+def _by_source(parts: Iterable[Part]) -> dict[str, list[Handler]]:
+    """Handlers of derived events, by the stream that they are emitted to."""
+    found: dict[str, list[Handler]] = {}
+    for part in parts:
+        for entry in part.dispatch.entries:
+            if entry.source is not None:
+                found.setdefault(entry.source, []).append(part.handlers[entry.number])
+    return found
 
 
 def _nothing(_: Any) -> None:
@@ -181,7 +246,7 @@ def _together(items: Sequence[Ordered]) -> Handler:
 def _several_tables(
     tables: Mapping[str, Mapping[Any, list[Ordered]]], always: list[Ordered]
 ) -> Callable[[Any], Handler | None]:
-    """Rules that dispatch on different fields: one look-up a field, handlers in the order of rules."""
+    """Rules that dispatch on different fields: one look-up a field, handlers in order of rules."""
     lookups = list(tables.items())
 
     def find(event: Any) -> Handler | None:
@@ -232,10 +297,12 @@ def make(get=None, handler=None, merged=None, default=None):
     return namespace["make"]  # type: ignore[no-any-return]
 
 
-def match_format(compiled: CompiledRule, careful: Careful) -> MatchFormat:
+def match_format(
+    compiled: CompiledRule, careful: Careful, constants: Sequence[object]
+) -> MatchFormat:
     """How the matches of a rule describe themselves; failures are counted in `careful`."""
     rule = compiled.rule
-    made = module(compiled.matches)(careful, compiled.match_constants)
+    made = module(compiled.matches)(careful, constants)
     steps = tuple(compiled.automaton.steps)
     return MatchFormat(
         rule=rule.name,

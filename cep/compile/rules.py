@@ -15,8 +15,15 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from cep.compile.environment import Surroundings
+from cep.compile.environment import Placed, Surroundings
 from cep.compile.match_code import MatchCode
+from cep.compile.observers import (
+    CompiledObserver,
+    Observed,
+    compile_repeats,
+    compile_tables,
+    observed,
+)
 from cep.compile.rule_code import write_rule
 from cep.event import UNSET, EventShape, FieldUse, merge_uses, unbox
 from cep.key import key_of
@@ -31,7 +38,6 @@ from cep.runtime.runs import Layout, Skip
 from cep.runtime.templates import plain, text_of
 from dsl import checked
 from dsl.checked import CheckedRules, Field, StepAggregate, StepField, Value
-
 
 DEFAULT_TIMES = (("@timestamp",), ("timestamp",), ("time",), ("ts",))
 """Where the time of an event is looked for when nothing says so; the first present one counts."""
@@ -49,7 +55,7 @@ NAMES: dict[str, Any] = {
 
 @dataclass(slots=True)
 class CompiledRule:
-    """One rule: its automaton, how events find it, and the text and constants of its two modules."""
+    """One rule: its automaton, how events find it, and text and constants of its two modules."""
 
     rule: checked.Rule
     automaton: Automaton
@@ -66,35 +72,61 @@ class CompiledRule:
 
 @dataclass(slots=True)
 class CompiledRules:
-    """All rules, in the order of their names, and the shape of the events that they read."""
+    """All rules, in the order of their names, and the shape of the events that they read.
+
+    `repeats` and `tables`: what is done with an event before and after the rules (see `observers`).
+    """
 
     checked: CheckedRules
     streams: Streams
     shape: EventShape
     lists: Mapping[str, Sequence[Any]]
+    observed: Observed
     rules: list[CompiledRule] = field(default_factory=list)
+    repeats: CompiledObserver | None = None
+    tables: CompiledObserver | None = None
 
 
-def compile_rules(
-    rules: CheckedRules,
-    lists: Mapping[str, Sequence[Any]],
-    tables: Mapping[str, object] | None = None,
-    repeats: Mapping[str, object] | None = None,
-) -> CompiledRules:
+def compile_rules(rules: CheckedRules, lists: Mapping[str, Sequence[Any]]) -> CompiledRules:
     """Compiles all rules. Raises `cep.plan.build.TooLarge` for a pattern that is too large."""
     streams = Streams(rules.streams)
+    watched = observed(rules, streams)
     automata = [build(rules.rules[name], streams) for name in sorted(rules.rules)]
     uses = [use for automaton in automata for use in _uses(automaton, streams)]
     uses += _stream_uses(rules, streams)
-    shape = EventShape(merge_uses(uses))
-    compiled = CompiledRules(rules, streams, shape, lists)
+    uses += [(path, FieldUse(kind, asked)) for path, kind, asked in watched.uses()]
+    shape = EventShape(merge_uses(uses), marks_repeats=bool(watched.repeats))
+    return _compile_all(automata, CompiledRules(rules, streams, shape, lists, watched))
+
+
+def recompile(compiled: CompiledRules, lists: Mapping[str, Sequence[Any]]) -> CompiledRules:
+    """The same rules with other items in their lists. Plans and the shape of events stay, so the
+    states of a program that runs the old code go on with the new one."""
+    fresh = CompiledRules(
+        compiled.checked, compiled.streams, compiled.shape, lists, compiled.observed
+    )
+    return _compile_all([rule.automaton for rule in compiled.rules], fresh)
+
+
+def _compile_all(automata: Sequence[Automaton], compiled: CompiledRules) -> CompiledRules:
     for automaton in automata:
-        around = [
-            Surroundings(shape, lists, rules.functions, tables or {}, repeats or {})
-            for _ in range(2)
-        ]
-        compiled.rules.append(_compile(automaton, compiled, *around))
+        around, at_match = surroundings(compiled), surroundings(compiled)
+        compiled.rules.append(_compile(automaton, compiled, around, at_match))
+    watched = compiled.observed
+    compiled.repeats = compile_repeats(watched.repeats, surroundings(compiled))
+    compiled.tables = compile_tables(watched.tables, surroundings(compiled))
     return compiled
+
+
+def surroundings(compiled: CompiledRules) -> Surroundings:
+    """What the code of a new module stands in."""
+    return Surroundings(
+        compiled.shape,
+        compiled.lists,
+        compiled.checked.functions,
+        {name: Placed("table", name) for name in compiled.checked.tables},
+        compiled.observed.bits,
+    )
 
 
 def _compile(

@@ -73,7 +73,18 @@ def dispatch(
     `lists` gives the items of a named list, `type_of` the type that a field is decoded as.
     """
     strict = any(state.is_strict for state in automaton.states)
-    finder = _Finder(automaton.atoms, strict, lists, type_of)
+    return dispatch_atoms(automaton.atoms, lists, type_of, strict=strict)
+
+
+def dispatch_atoms(
+    atoms: Sequence[Atom],
+    lists: Callable[[str], Sequence[object]],
+    type_of: Callable[[Path], Type],
+    *,
+    strict: bool = False,
+) -> Dispatch:
+    """How events find their way to these atoms; with `strict` all events of their streams do."""
+    finder = _Finder(atoms, strict, lists, type_of)
     path = finder.best_path()
     entries: list[Entry] = []
     if path is None:
@@ -119,7 +130,7 @@ class _Finder:
         return [o for origins in chosen for o in origins if o.source is None]
 
     def best_path(self) -> Path | None:
-        """The field that every input event of the rule is compared on, with the fewest constants."""
+        """The field that all input events of the rule are compared on, with fewest constants."""
         origins = self._deciding()
         if not origins:
             return None
@@ -229,7 +240,7 @@ class _Finder:
     def _residue(
         self, conditions: Iterable[Value], path: Path | None, value: object
     ) -> tuple[Value, ...] | None:
-        """The conditions that the constant does not settle; None when it makes one of them false."""
+        """The conditions that the constant does not settle; None when it makes one false."""
         left: list[Value] = []
         for condition in conditions:
             allowed = self.allowed(condition, path) if path is not None else None
@@ -245,7 +256,7 @@ def _is_field(value: Value, path: Path) -> bool:
 
 
 def mentioned(conditions: Iterable[Value]) -> Iterable[tuple[Path, Type, bool]]:
-    """The fields in these values: path, type by use, and whether it is asked if they are missing."""
+    """The fields in these values: path, type by use, whether it is asked if they are missing."""
     from dsl.checked import IsMissing
 
     for condition in conditions:
