@@ -28,7 +28,7 @@ from cep.event_time import LATEST
 from cep.ingest import Ingest
 from cep.match import Match
 from cep.ruleset import Ruleset
-from cep.runtime.rule import RuleRun
+from cep.runtime.reporting import Reporting
 from cep.source.base import BadRecord, Block, Reject, Source
 
 AT_END = ("undecided", "assume-quiet", "discard")
@@ -202,7 +202,7 @@ class Engine:
         ]
         return sorted(found, key=lambda one: (one.deadline_us, one.rule, str(one.key)))
 
-    def _key_names(self, rule: RuleRun, key: Any) -> dict[str, Any]:
+    def _key_names(self, rule: Reporting, key: Any) -> dict[str, Any]:
         return dict(zip(rule.form.key_names, rule.form.key_parts(key), strict=False))
 
     @property
@@ -224,7 +224,7 @@ class Engine:
                 unrouted=rule.unroutable,
                 dropped=rule.dropped,
                 ended=rule.ended,
-                untried=rule.selection.untried,
+                untried=rule.untried,
                 keys=len(rule.states),
             )
             stats.per_rule[rule.name] = one

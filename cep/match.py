@@ -52,6 +52,8 @@ class MatchFormat:
     emits: tuple[tuple[str, Callable[..., dict[str, Any]]], ...] = ()
     timeout_emits: tuple[tuple[str, Callable[..., dict[str, Any]]], ...] = ()
     dedup: Callable[..., Any] | None = None
+    derived: Callable[..., None] | None = None
+    """Adds to the values of a window the fields that are expressions over aggregates."""
     eager: bool = False
     """Whether text and fields must be computed at once, since they look things up in tables."""
     records: Mapping[str, bool] = field(default_factory=lambda: {"match": True, "timeout": True})

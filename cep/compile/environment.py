@@ -242,6 +242,8 @@ class MatchEnv(BaseEnv):
         event = f"{events}[{leaf.index}]"
         if isinstance(leaf, StepTime):
             return f"({event}.t if {there} else None)"
+        if not leaf.path:
+            return f"(True if {there} else None)"
         value = self.on_event(leaf.step, Field(leaf.path, type=leaf.type))
         return f"({self._on_event(event, value)} if {there} else None)"
 
@@ -255,13 +257,15 @@ class MatchEnv(BaseEnv):
         if isinstance(leaf, StepField):
             events = f"E[{self.steps.index(leaf.step)}]"
             there = events if leaf.index <= 0 else f"len({events}) > {leaf.index}"
+            if not leaf.path:
+                return f"(not {there})"
             value = self.on_event(leaf.step, Field(leaf.path))
             test = EventEnv(self.around, event=f"{events}[{leaf.index}]").is_missing(value)
             return f"(not {there} or {test})"
         return "False"
 
     def type_of(self, leaf: Value) -> Type:
-        if isinstance(leaf, StepField):
+        if isinstance(leaf, StepField) and leaf.path:
             value = self.on_event(leaf.step, Field(leaf.path))
             return self._field_type(value.path) if isinstance(value, Field) else Type.ANY
         return Type.TIME if isinstance(leaf, StepTime | EventTime) else Type.ANY

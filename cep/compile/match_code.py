@@ -96,6 +96,14 @@ class MatchCode:
             self._fields(emit.fields)
             self.w("return {name: unbox(value) for name, value in F.items()}")
 
+    def derived(self, name: str, fields: Sequence[tuple[str, Value]]) -> None:
+        """A function that adds to a window's values what is computed from them."""
+        if fields:
+            self.names.append(name)
+            with self.w.block(f"def {name}(W, k, t):"):
+                for field, value in fields:
+                    self.w(f"W[{field!r}] = {self._value(value)}")
+
     def key(self, name: str, by: Sequence[Value] | None) -> None:
         """A function that gives the key of `dedup`; None when a part is missing."""
         if by is None:

@@ -18,13 +18,15 @@ from typing import Any
 from cep.clock.timers import NEVER, Timers
 from cep.compile.environment import Placed
 from cep.compile.observers import CompiledObserver
-from cep.compile.rules import CompiledRule, CompiledRules, module
+from cep.compile.rules import CompiledRule, CompiledRules, module, window_plan
 from cep.event import unbox
 from cep.match import Match, MatchFormat
 from cep.plan.dispatch import Dispatch
 from cep.runtime.careful import Careful
-from cep.runtime.rule import Emitted, RuleRun
+from cep.runtime.reporting import Emitted
+from cep.runtime.rule import RulePlan, RuleRun
 from cep.runtime.tables import AFTER_RULES, FileTable, Repeats, Rows, StreamTable
+from cep.runtime.window_rule import WindowRun
 
 Handler = Callable[[Any], None]
 Ordered = tuple[int, Handler]
@@ -70,16 +72,20 @@ class Program:
         }
         self.observing = Careful()
         """Counts what fails while events are told to be repeats and tables are kept."""
-        self.rules: list[RuleRun] = [
+        self.rules: list[RuleRun | WindowRun] = [
             self._new_run(order, rule) for order, rule in enumerate(compiled.rules)
         ]
         self._find: Callable[[Any], Any] | None = None
         self._value: Callable[[Any], Any] = _nothing
         self._take_code(compiled)
 
-    def _new_run(self, order: int, compiled: CompiledRule) -> RuleRun:
+    def _new_run(self, order: int, compiled: CompiledRule) -> RuleRun | WindowRun:
         form = self._form(compiled, Careful())
-        return RuleRun(compiled.plan, form, order, self.timers, self.out, self._emitted)
+        plan = compiled.plan
+        if isinstance(plan, RulePlan):
+            return RuleRun(plan, form, order, self.timers, self.out, self._emitted)
+        windows = window_plan(compiled.rule, form.careful)
+        return WindowRun(plan, windows, form, order, self.timers, self.out, self._emitted)
 
     def _form(self, compiled: CompiledRule, careful: Careful) -> MatchFormat:
         return match_format(compiled, careful, self._placed(compiled.match_constants))
@@ -99,7 +105,7 @@ class Program:
         self._derived = _by_source(parts)
         self._loop = self._make_loop(parts)
 
-    def _part(self, rule: CompiledRule, run: RuleRun) -> Part:
+    def _part(self, rule: CompiledRule, run: RuleRun | WindowRun) -> Part:
         make = module(rule.handlers)
         handlers = make(run, self._placed(rule.handler_constants))
         return Part(run.order, rule.dispatch, handlers)
@@ -313,7 +319,7 @@ def match_format(
         key_names=tuple(part.name for part in rule.key),
         steps=steps,
         loops=compiled.automaton.loops,
-        step_of=compiled.plan.layout.step_of,
+        step_of=tuple(steps.index(place.step) for place in compiled.automaton.positions),
         careful=careful,
         identity=_identity(compiled.identities),
         having=made.get("having"),
@@ -322,6 +328,7 @@ def match_format(
         emits=_named(made, "emit", [emit.stream for emit in rule.emit]),
         timeout_emits=_named(made, "timeout_emit", [emit.stream for emit in rule.timeout_emit]),
         dedup=made.get("dedup"),
+        derived=made.get("derived"),
         eager=compiled.looks_up,
         records={
             "match": rule.reports,

@@ -46,6 +46,8 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
     handlers = Writer()
     for entry in entries:
         _Handler(module, entry).write(handlers)
+    if automaton.rule.keys_from is not None:
+        _Handler(module, NO_EVENT).write_expected(handlers)
     w = Writer()
     with w.block("def make(run, constants):"):
         if around.constants.values:
@@ -55,8 +57,14 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
         w("get, arm, finish, unrouted = states.get, run.arm, run.finish, run.unrouted")
         for line in (module.tallies.text() + handlers.text()).splitlines():
             w(line)
+        if automaton.rule.keys_from is not None:
+            w("run.opens_expected = expected")
         w(f"return [{', '.join(f'on_{entry.number}' for entry in entries)}]")
     return RuleCode(w.text(), around.constants.values)
+
+
+NO_EVENT = Entry(-1, None, None, {}, {})
+"""The entry of a run that no event opens."""
 
 
 class _Module:
@@ -127,6 +135,18 @@ class _Handler:
         if len(keys) > 1:
             with out.block(f"def {name}_key(e, t, k, m):"):
                 self._lines(out, several=True)
+
+    def write_expected(self, out: Writer) -> None:
+        """`expected(e, k)`: opens a run for key k with the null event e as its first step's."""
+        self.w = out
+        edge = self.a.openings[0]
+        with out.block("def expected(e, k):"):
+            out("t = e.t")
+            out("st = states[k] = State()")
+            out("st.key = k")
+            out("st.number = n = 1")
+            out("done = []")
+            self._open_run(edge, self.a.positions[edge.target])
 
     def _key(self, out: Writer, index: int) -> None:
         out(f"k = {self._key_code(index)}")
@@ -282,8 +302,7 @@ class _Handler:
         """Whether an event of this kind can complete a run."""
         edges = [*self.a.openings, *(edge for state in self.a.states for edge in state.edges)]
         return any(
-            self.a.entered[edge.target] is None and self._atom(edge) in self.tests
-            for edge in edges
+            self.a.entered[edge.target] is None and self._atom(edge) in self.tests for edge in edges
         )
 
     def _may_close(self) -> bool:
@@ -331,7 +350,7 @@ class _Handler:
                     self._split(state, atom.guards, timed, self._mover(state, target))
 
     def _timed(self, state: State, absence: Absence) -> int | None:
-        """How long the absence forbids, when that must be asked. A trailing one ends with its run."""
+        """How long the absence forbids, if that must be asked: a trailing one ends with its run."""
         deadline = state.key.deadline
         if absence.within is None or (
             deadline is not None

@@ -25,17 +25,21 @@ from cep.compile.observers import (
     observed,
 )
 from cep.compile.rule_code import write_rule
+from cep.compile.window_code import write_window_rule
 from cep.event import UNSET, EventShape, FieldUse, merge_uses, unbox
-from cep.key import key_of
+from cep.key import key_of, plain_key
 from cep.plan.automaton import Automaton, State, Variable
 from cep.plan.build import build
 from cep.plan.dispatch import Dispatch, dispatch, mentioned
 from cep.plan.states import group_bounds, reach_of, variables_in
 from cep.plan.streams import Streams
 from cep.runtime import aggregates
+from cep.runtime.careful import Careful
 from cep.runtime.rule import RulePlan, Slot
 from cep.runtime.runs import Layout, Skip
 from cep.runtime.templates import plain, text_of
+from cep.runtime.window_rule import WindowRulePlan
+from cep.runtime.windows import WindowPlan
 from dsl import checked
 from dsl.checked import CheckedRules, Field, StepAggregate, StepField, Value
 
@@ -47,6 +51,7 @@ NAMES: dict[str, Any] = {
     "aggregates": aggregates,
     "key_of": key_of,
     "plain": plain,
+    "plain_key": plain_key,
     "text_of": text_of,
     "unbox": unbox,
 }
@@ -61,7 +66,7 @@ class CompiledRule:
     automaton: Automaton
     dispatch: Dispatch
     version: str
-    plan: RulePlan
+    plan: RulePlan | WindowRulePlan
     handlers: str
     handler_constants: list[object]
     matches: str
@@ -137,7 +142,10 @@ def _compile(
     found = dispatch(
         automaton, lambda name: compiled.lists[name], lambda path: shape.uses[path].type
     )
-    code = write_rule(automaton, found.entries, around)
+    if isinstance(rule.pattern, checked.WindowPattern):
+        code = write_window_rule(automaton, found.entries, around, compiled.streams)
+    else:
+        code = write_rule(automaton, found.entries, around)
     matches = _match_code(automaton, compiled.streams, at_match)
     return CompiledRule(
         rule=rule,
@@ -161,6 +169,8 @@ def _match_code(automaton: Automaton, streams: Streams, around: Surroundings) ->
     code.condition("having", rule.having)
     code.description("alert", rule.alert)
     code.description("timeout_alert", rule.timeout_alert)
+    if isinstance(rule.pattern, checked.WindowPattern):
+        code.derived("derived", rule.pattern.derived)
     for number, emit in enumerate(rule.emit):
         code.event(f"emit_{number}", emit)
     for number, emit in enumerate(rule.timeout_emit):
@@ -181,8 +191,11 @@ def _identities(automaton: Automaton, compiled: CompiledRules) -> tuple[str | No
     streams = compiled.checked.streams
     stream_of = {atom.step: atom.stream for atom in automaton.atoms if atom.step is not None}
     found = []
-    for step in automaton.steps:
-        path = streams[stream_of[step]].id or (streams["event"].id if "event" in streams else None)
+    read = [stream_of[step] for step in automaton.steps]
+    if isinstance(automaton.rule.pattern, checked.WindowPattern):
+        read = [automaton.rule.pattern.stream]
+    for stream in read:
+        path = streams[stream].id or (streams["event"].id if "event" in streams else None)
         found.append(compiled.shape.attributes[path] if path is not None else None)
     return tuple(found)
 
@@ -190,8 +203,16 @@ def _identities(automaton: Automaton, compiled: CompiledRules) -> tuple[str | No
 # ---------------------------------------------------------------------------- the runtime's view
 
 
-def _plan(automaton: Automaton) -> RulePlan:
+def _plan(automaton: Automaton) -> RulePlan | WindowRulePlan:
     rule = automaton.rule
+    if isinstance(rule.pattern, checked.WindowPattern):
+        return WindowRulePlan(
+            names=tuple(field.name for field in rule.pattern.fields),
+            kind=rule.pattern.kind,
+            report=rule.report,
+            dedup=rule.dedup.duration if rule.dedup is not None else None,
+            keep=rule.keep,
+        )
     steps = automaton.steps
     skip_step = steps.index(rule.skip_step) if rule.skip_step is not None else -1
     return RulePlan(
@@ -232,6 +253,31 @@ def _slot(automaton: Automaton, state: State) -> Slot:
     )
 
 
+def window_plan(rule: checked.Rule, careful: Careful) -> WindowPlan:
+    """How the windows of an aggregate rule are kept; failures are counted in `careful`."""
+    pattern = rule.pattern
+    assert isinstance(pattern, checked.WindowPattern)
+    length = pattern.size if pattern.kind != "session" else None
+    return WindowPlan(
+        kind=pattern.kind,
+        aggregates=tuple(
+            aggregates.factory(f.function, f.distinct, tuple(map(_constant, f.extra)), length)
+            for f in pattern.fields
+        ),
+        careful=careful,
+        size=pattern.size,
+        count=pattern.count,
+        step=pattern.step,
+        maximum=pattern.maximum,
+        timezone=pattern.timezone,
+    )
+
+
+def _constant(value: Value) -> Any:
+    """A further argument of an aggregate: the checker lets only constants through."""
+    return value.value if isinstance(value, checked.Const) else None
+
+
 # ---------------------------------------------------------------------------- which fields are read
 
 
@@ -244,8 +290,18 @@ def _uses(automaton: Automaton, streams: Streams) -> Iterable[tuple[tuple[str, .
     values += [guard for position in automaton.positions for guard in position.guards]
     values += [variable.argument for variable in _variables(automaton) if variable.argument]
     values += _values_at_match(automaton, streams)
+    values += _values_of_windows(automaton, streams)
     for path, kind, asked in mentioned(values):
         yield path, FieldUse(kind, asked)
+
+
+def _values_of_windows(automaton: Automaton, streams: Streams) -> list[Value]:
+    """What the aggregates of a window rule take from an event."""
+    pattern = automaton.rule.pattern
+    if not isinstance(pattern, checked.WindowPattern):
+        return []
+    read = [f.argument for f in pattern.fields] + [f.where for f in pattern.fields]
+    return [streams.on_event(pattern.stream, value) for value in read if value is not None]
 
 
 def _variables(automaton: Automaton) -> Iterable[Variable]:
@@ -271,7 +327,7 @@ def _values_at_match(automaton: Automaton, streams: Streams) -> list[Value]:
     for value in asked:
         missing = [v.operand for v in value.walk() if isinstance(v, checked.IsMissing)]
         for part in value.walk():
-            if isinstance(part, StepField):
+            if isinstance(part, StepField) and part.path:
                 leaf = Field(part.path, type=part.type)
                 on_event = streams.on_event(stream_of[part.step], leaf)
                 found.append(checked.IsMissing(on_event) if part in missing else on_event)

@@ -30,7 +30,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One way to belong to a stream: derived from `source` (None: an input event), all `filters` true."""
+    """A way to belong to a stream: to come from `source` (None: the input), with `filters` true."""
 
     source: str | None
     filters: tuple[Value, ...]
@@ -38,7 +38,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """Something that looks at events. `kind`: step, no, until, unless or quiet (a leading `no`).
+    """Something that looks at events. `kind`: step, no, until, unless, quiet (a leading `no`) or
+    window (the events of an aggregate).
 
     `origins` are the ways in which an event gets here; `key` is an index into `Automaton.keys`.
     `stream_filters` of an origin tell which of its filters are the stream's own (strictness counts
@@ -126,8 +127,8 @@ class Deadline:
 class Close:
     """A repetition at the end that is complete already and may go on.
 
-    It is reported when an event of atom `until` comes, and if `on_end` (`report on close`) also when
-    a strict repetition breaks and when the time is over in which it may go on.
+    It is reported when an event of atom `until` comes, and if `on_end` (`report on close`) also
+    when a strict repetition breaks and when the time is over in which it may go on.
     """
 
     until: int | None

@@ -38,9 +38,13 @@ from cep.plan.values import (
 )
 from dsl import checked
 from dsl.checked import (
+    Coalesce,
+    Comparison,
     Const,
     EventTime,
     Field,
+    IsMissing,
+    IsNull,
     LoopValue,
     StepAggregate,
     StepField,
@@ -70,6 +74,9 @@ class TooLarge(ValueError):
     """The pattern has more positions than `LIMIT`. The message says so in the user's words."""
 
 
+ZERO = Const(0, type=Type.INT)
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """An open end: a position (or START), and what has been met since."""
@@ -92,18 +99,23 @@ class Context:
 
 
 def build(rule: checked.Rule, streams: Streams) -> Automaton:
-    """The automaton of a rule with a sequence pattern (`on`, `sequence`, `all`, `N of`).
+    """The automaton of a rule. That of an `aggregate` has one atom, and no positions or states.
 
     Raises TooLarge when it would have more than `LIMIT` positions.
     """
-    return _Builder(rule, streams).build()
+    if isinstance(rule.pattern, checked.WindowPattern):
+        pattern = rule.pattern
+        builder = _Builder(rule, checked.SequencePattern("aggregate", ()), streams)
+        return builder.build_window(pattern)
+    return _Builder(rule, rule.pattern, streams).build()
 
 
 class _Builder:
-    def __init__(self, rule: checked.Rule, streams: Streams) -> None:
-        assert isinstance(rule.pattern, checked.SequencePattern)
+    def __init__(
+        self, rule: checked.Rule, pattern: checked.SequencePattern, streams: Streams
+    ) -> None:
         self.rule = rule
-        self.pattern = rule.pattern
+        self.pattern = pattern
         self.streams = streams
         self.atoms: list[Atom] = []
         self.positions: list[Position] = []
@@ -124,7 +136,17 @@ class _Builder:
         nodes = self._leading_absences(self.pattern.nodes)
         ends = self._sequence(nodes, [End(START)], Context())
         self._finish(ends)
-        automaton = Automaton(
+        automaton = self._automaton()
+        add_states(automaton)
+        return automaton
+
+    def build_window(self, pattern: checked.WindowPattern) -> Automaton:
+        """The events of an aggregate and their key."""
+        self._atom("window", pattern.stream, pattern.where, pattern.by)
+        return self._automaton()
+
+    def _automaton(self) -> Automaton:
+        return Automaton(
             rule=self.rule,
             atoms=self.atoms,
             positions=self.positions,
@@ -138,8 +160,6 @@ class _Builder:
             quiet=self.quiet,
             loops=frozenset(self.loops),
         )
-        add_states(automaton)
-        return automaton
 
     # ------------------------------------------------------------------ atoms
 
@@ -184,12 +204,14 @@ class _Builder:
         self._atoms_of_nodes[("step", id(step))] = atom.index
         return atom
 
-    # ------------------------------------------------------------------ conditions on earlier events
+    # ------------------------------------------------------------------ guards
 
     def _seeing(self, condition: Value, stream: str, step: str | None = None) -> Value:
         """A condition whose references to earlier events have become variables of the run."""
 
         def change(value: Value) -> Value | None:
+            if isinstance(value, IsNull | IsMissing) and _is_step(value.operand):
+                return self._unbound(value.operand)
             if isinstance(value, StepField):
                 return self._seen(value.step, Field(value.path, type=value.type), value.index)
             if isinstance(value, StepTime):
@@ -204,6 +226,12 @@ class _Builder:
             return None
 
         return rewrite(condition, change)
+
+    def _unbound(self, step: Value) -> Value:
+        """Whether a step has taken nothing (`a is null` of a whole step)."""
+        assert isinstance(step, StepField)
+        taken = Coalesce(Seen(Variable(step.step, "count"), type=Type.INT), ZERO, type=Type.INT)
+        return Comparison("==", taken, ZERO, type=Type.BOOL)
 
     def _seen(self, step: str, argument: Value, index: int) -> Value:
         on_event = self.streams.on_event(self.stream_of[step], argument)
@@ -336,7 +364,7 @@ class _Builder:
             position = self._position(atom.index, step.name, guards, copy, context)
             bounds = _bounds(step, entering=copy == 0)
             if previous is None:
-                self._enter(ends, position, step.mode, bounds, context)
+                self._enter(ends, position, step.mode, bounds, context, until)
             else:
                 previous.edges.append(Edge(position.index, again, until=until, bounds=bounds))
             if not counted and copy + 1 >= quantifier.minimum:
@@ -362,6 +390,7 @@ class _Builder:
         mode: str,
         bounds: Bounds | None,
         context: Context,
+        until: int | None = None,
     ) -> None:
         """Edges from the open ends into a step; from outside a group in the mode of the group."""
         for end in ends:
@@ -369,7 +398,7 @@ class _Builder:
             chosen = context.entry_mode if from_outside else mode
             assert chosen is not None
             self._connect(
-                end, Edge(position.index, chosen, end.absences, None, bounds, end.at_least)
+                end, Edge(position.index, chosen, end.absences, until, bounds, end.at_least)
             )
 
     def _inside(self, mode: str, ends: list[End], context: Context) -> Context:
@@ -437,13 +466,13 @@ class _Builder:
         if node.within is not None and self.pattern.kind != "all":
             inside = replace(inside, group=(self.groups, node.within))
         places = self._places(node, inside)
-        for (taken, part), place in places.items():
-            mode = node.parts[part].mode
+        for (taken, number), place in places.items():
+            mode = node.parts[number].mode
             if taken == 0:
                 self._enter(ends, place, mode, None, inside)
-            for before in range(len(node.parts)):
-                came_from = places.get((taken & ~(1 << before), before))
-                if taken & 1 << before and came_from is not None:
+            for other in range(len(node.parts)):
+                came_from = places.get((taken & ~(1 << other), other))
+                if taken & 1 << other and came_from is not None:
                     came_from.edges.append(Edge(place.index, mode, absences))
         return [
             End(place.index)
@@ -514,6 +543,10 @@ class _Builder:
             on_end=self.rule.report == "on_close",
             at_least=end.at_least,
         )
+
+
+def _is_step(value: Value) -> bool:
+    return isinstance(value, StepField) and not value.path
 
 
 def _bounds(step: checked.Step, entering: bool) -> Bounds | None:

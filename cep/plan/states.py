@@ -32,7 +32,7 @@ def add_states(automaton: Automaton) -> None:
         state.form, state.hash_variable = _form(automaton, state)
 
 
-# ---------------------------------------------------------------------------- which states there are
+# ---------------------------------------------------------------------------- states
 
 
 def _find_states(automaton: Automaton) -> None:
@@ -228,15 +228,8 @@ def _known(variable: Variable, state: State) -> bool:
 
 
 def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:
-    rule = automaton.rule
     one_by_one = (
-        rule.limit is not None
-        or rule.timeout_alert is not None
-        or bool(rule.timeout_emit)
-        or rule.keep is not None
-        or (state.key.deadline is not None and state.key.deadline.from_first)
-        or (state.key.deadline is not None and automaton.within is not None and bool(state.edges))
-        or (state.key.close is not None and state.key.close.on_end)
+        any(_each_start_ends_alone(automaton, other) for other in automaton.states)
         or any(edge.bounds is not None for edge in state.edges)
         or bool(group_bounds(automaton, state))
         or bool(_timed_absences(state))
@@ -254,6 +247,23 @@ def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:
         ):
             return "hash", variable
     return "list", None
+
+
+def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
+    """Whether something is due at times that differ for the first events of one group; then no
+    runs of the rule are grouped."""
+    rule, deadline, close = automaton.rule, state.key.deadline, state.key.close
+    return (
+        rule.limit is not None
+        or rule.keep is not None
+        or rule.timeout_alert is not None
+        or bool(rule.timeout_emit)
+        or (close is not None and close.on_end)
+        or (
+            deadline is not None
+            and (deadline.from_first or (automaton.within is not None and bool(state.edges)))
+        )
+    )
 
 
 def _timed_absences(state: State) -> list[Absence]:

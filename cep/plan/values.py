@@ -53,7 +53,7 @@ FALSE = Const(False, type=Type.BOOL)
 
 
 def rewrite(value: Value, change: Callable[[Value], Value | None]) -> Value:
-    """`value` with every part for which `change` gives something replaced by that, outermost first."""
+    """`value` with each part replaced for which `change` gives something, outermost first."""
     changed = change(value)
     if changed is not None:
         return changed

@@ -18,7 +18,8 @@ import builtins
 import json
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from sortedcontainers import SortedList
@@ -68,27 +69,42 @@ class ExactSum:
         self.squares = 0
         self.squaring = squaring
 
-    def add(self, value: int | float) -> None:
-        """Add a number. O(1) for numbers of like size."""
-        self._change(value, 1)
-
-    def remove(self, value: int | float) -> None:
-        """Take away a number that was added."""
-        self._change(value, -1)
-
-    def _change(self, value: Any, sign: int) -> None:
-        if value.__class__ is int:
+    def add(self, value: Any) -> None:
+        """Add a finite number; `Misfit` for anything else. O(1) for numbers of like size."""
+        if value.__class__ is float:
+            units = self._units(value)
+            self.floats += 1
+        elif value.__class__ is int:
             units = value << self.scale
         else:
-            units = self._units(value)
-            self.floats += sign
-        self.count += sign
-        self.total += sign * units
+            raise Misfit("not a number")
+        self.count += 1
+        self.total += units
         if self.squaring:
-            self.squares += sign * units * units
+            self.squares += units * units
+
+    def remove(self, value: Any) -> None:
+        """Take away a number that was added."""
+        if value.__class__ is float:
+            units = self._units(value)
+            self.floats -= 1
+        else:
+            units = value << self.scale
+        self.count -= 1
+        self.total -= units
+        if self.squaring:
+            self.squares -= units * units
 
     def _units(self, value: float) -> int:
         """The value as a multiple of 2**-scale, after the scale is made fine enough."""
+        try:
+            scaled = math.ldexp(value, self.scale)  # exact, as long as it is a float
+            units = int(scaled)
+        except (OverflowError, ValueError):
+            finite(value)
+        else:
+            if units == scaled:
+                return units
         numerator, denominator = value.as_integer_ratio()
         finer = denominator.bit_length() - 1 - self.scale
         if finer > 0:
@@ -148,7 +164,7 @@ def finite(value: Any) -> int | float:
 def _exact(values: Iterable[Any], squaring: bool = False) -> ExactSum:
     exact = ExactSum(squaring)
     for value in present(values):
-        exact.add(finite(value))
+        exact.add(value)
     return exact
 
 
@@ -284,20 +300,14 @@ def top(values: Sequence[Any], n: Any) -> _List[Any]:
 class Accumulator:
     """An aggregate of the values that are in a window now.
 
-    `accept(value)` gives the value as it will be kept, None for one that is to be skipped, and
-    raises `Misfit` for one that does not fit; only what it gave may be added. Values are removed
-    in the order in which they were added.
+    Values are not null and out of their boxes. They are removed in the order in which they were
+    added.
     """
 
     __slots__ = ()
-    needs_remove: ClassVar[bool] = True
-
-    def accept(self, value: Any) -> Any:
-        """The value as it will be kept; None: skip it."""
-        return unbox(value)
 
     def add(self, value: Any) -> None:
-        """Take in a value at the new end."""
+        """Take in a value at the new end; `Misfit`, and nothing done, for one that does not fit."""
         raise NotImplementedError
 
     def remove(self, value: Any) -> None:
@@ -346,21 +356,20 @@ class Rate(Count):
 
     __slots__ = ("length",)
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int | None) -> None:
         super().__init__()
+        if length is None:
+            raise Misfit("a window without a length")
         self.length = length
 
     def result(self) -> Any:
-        return self.n * 1_000_000 / self.length
+        return self.n / (self.length / 1_000_000)
 
 
 class Sum(ExactSum, Accumulator):
     """`sum(x)`: exact. O(1)."""
 
     __slots__ = ()
-
-    def accept(self, value: Any) -> Any:
-        return None if value is None else finite(unbox(value))
 
     def result(self) -> Any:
         return self.sum()
@@ -433,15 +442,12 @@ class _Extreme(Accumulator):
         self.texts: deque[Any] = deque()
         self.n_numbers = self.n_texts = 0
 
-    def accept(self, value: Any) -> Any:
-        value = unbox(value)
-        return value if value is None or value.__class__ is str else finite(value)
-
     def add(self, value: Any) -> None:
         if value.__class__ is str:
             line = self.texts
             self.n_texts += 1
         else:
+            finite(value)
             line = self.numbers
             self.n_numbers += 1
         if self.largest:
@@ -558,11 +564,8 @@ class Percentile(Accumulator):
         self.p = percent(p)
         self.ordered = SortedList()
 
-    def accept(self, value: Any) -> Any:
-        return None if value is None else finite(unbox(value))
-
     def add(self, value: Any) -> None:
-        self.ordered.add(value)
+        self.ordered.add(finite(value))
 
     def remove(self, value: Any) -> None:
         self.ordered.remove(value)
@@ -578,16 +581,27 @@ class Percentile(Accumulator):
 
 
 class Top(Values):
-    """`top(x, n)`: O(different values) when it is asked for."""
+    """`top(x, n)`: O(values) when it is asked for."""
 
     __slots__ = ("n",)
 
     def __init__(self, n: Any) -> None:
         super().__init__()
         self.n = whole(n)
+        if self.n < 0:
+            raise Misfit("a negative number of values")
 
     def result(self) -> Any:
-        return top(self.values, self.n)
+        return top([*self.values], self.n)
+
+
+class Nothing(Count):
+    """What an aggregate with an impossible constant amounts to: null, whatever comes."""
+
+    __slots__ = ()
+
+    def result(self) -> Any:
+        return None
 
 
 ACCUMULATORS: dict[str, type[Accumulator]] = {
@@ -607,3 +621,24 @@ ACCUMULATORS: dict[str, type[Accumulator]] = {
     "rate": Rate,
 }
 """The accumulator of each aggregate; `percentile`, `top` and `rate` take their constant."""
+
+
+def factory(
+    function: str, distinct: bool = False, extra: Sequence[Any] = (), length: int | None = None
+) -> Callable[[], Accumulator]:
+    """A function that makes new accumulators of an aggregate as a rule writes it.
+
+    `extra` are the constants after the argument, `length` that of the window in microseconds (None
+    where it has none: `rate()` is null then).
+
+    >>> factory("count", distinct=True)().result()
+    0
+    """
+    kind = ACCUMULATORS["count_distinct" if distinct else function]
+    constants = (length,) if function == "rate" else tuple(extra)
+    make: Callable[[], Accumulator] = partial(kind, *constants)
+    try:
+        make()
+    except Misfit:
+        return Nothing
+    return make

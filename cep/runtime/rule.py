@@ -2,29 +2,29 @@
 
 `RuleRun` holds the states of one rule, one for each key that has runs. Generated handlers change
 them; when runs become complete they call `finish`, which lets the `Selection` choose and hands
-what is chosen to `report`: dedup, emitted events, match records. `on_time` does what is due
+what is chosen to `report` (see `Reporting`). `on_time` does what is due
 without an event: absences that have come true, loops that close, runs whose time is over.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from cep.event import UNSET, unbox
-from cep.key import key_of, key_order
+from cep.event import unbox
+from cep.key import key_of
 from cep.match import Match, MatchFormat
-from cep.runtime.careful import Careful
+from cep.runtime.reporting import Emitted, Reporting
 from cep.runtime.runs import (
     EVENT,
     NEWEST_START,
     NEWEST_TIME,
     POSITION,
     PREVIOUS,
+    SIZE,
     Complete,
     History,
     Layout,
@@ -76,82 +76,8 @@ NEVER = 1 << 62
 """A moment, and a number of an event, after every other."""
 
 
-class Emitted:
-    """An event that a match causes, before it enters."""
-
-    __slots__ = ("fields", "match", "order", "stream", "time")
-
-    def __init__(self, stream: str, fields: dict[str, Any], time: int, match: Match) -> None:
-        self.stream = stream
-        self.fields = fields
-        self.time = time
-        self.match = match
-
-
-class DedupWindow:
-    """One window of a `dedup`: until when it hides, and what it has hidden."""
-
-    __slots__ = ("end", "first", "hidden", "last")
-
-    def __init__(self, end: int) -> None:
-        self.end = end
-        self.hidden = 0
-        self.first = 0
-        self.last = 0
-
-
-class Dedup:
-    """`dedup … for D`: at most one match per key per D.
-
-    `admit` answers whether a match is reported, and what was suppressed since the last one. A
-    window is forgotten D after its end, when what it hid is no longer told.
-    """
-
-    def __init__(self, duration: int) -> None:
-        self.duration = duration
-        self.windows: dict[Any, DedupWindow] = {}
-        self._ends: deque[tuple[int, Any]] = deque()
-
-    def admit(self, key: Any, time: int) -> tuple[bool, dict[str, int] | None]:
-        window = self.windows.get(key)
-        if window is not None and time < window.end:
-            window.hidden += 1
-            window.first = window.first if window.hidden > 1 else time
-            window.last = time
-            return False, None
-        suppressed = None
-        if window is not None and window.hidden and time < window.end + self.duration:
-            suppressed = {"count": window.hidden, "first": window.first, "last": window.last}
-        self.windows[key] = DedupWindow(time + self.duration)
-        self._ends.append((time + 2 * self.duration, key))
-        return True, suppressed
-
-    @property
-    def next_due(self) -> int | None:
-        """When the oldest window may be forgotten."""
-        return self._ends[0][0] if self._ends else None
-
-    def forget(self, now: int) -> None:
-        """Drops windows whose time, and the time in which they are told of, is over."""
-        while self._ends and self._ends[0][0] <= now:
-            _, key = self._ends.popleft()
-            window = self.windows.get(key)
-            if window is not None and window.end + self.duration <= now:
-                del self.windows[key]
-
-
-class Wake:
-    """The wake-up of something that is not a key's state."""
-
-    __slots__ = ("key", "wake")
-
-    def __init__(self) -> None:
-        self.wake = 0
-        self.key: tuple[Any, ...] = ()
-
-
-class RuleRun:
-    """One rule while it runs. See the module's head; `functions` are generated (having, …)."""
+class RuleRun(Reporting):
+    """One rule with runs, while it runs. See the module's head."""
 
     def __init__(
         self,
@@ -162,42 +88,16 @@ class RuleRun:
         out: list[Match],
         emitted: list[Emitted],
     ) -> None:
+        super().__init__(form, order, timers, out, emitted, plan.dedup)
         self.plan = plan
-        self.form = form
-        self.name = form.rule
-        self.order = order
-        self.timers = timers
-        self.out = out
-        self.emitted = emitted
-        self.careful: Careful = form.careful
-        self.states: dict[Any, Any] = {}
         self.State = state_type(len(plan.slots), len(plan.quiet))
         having = self._having if form.having is not None else None
         self.selection = Selection(plan.layout, plan.skip, having)
-        self.dedups = (
-            {kind: Dedup(plan.dedup) for kind in ("match", "timeout")}
-            if plan.dedup is not None
-            else None
-        )
-        self._dedup_wake = Wake()
         lives = [length for length in (plan.within, plan.keep) if length is not None]
         self._grain = max(min(lives, default=0) // 10, 1)
         self._deciding: tuple[Any, int] = ((), 0)
-        self.matches = 0
-        self.timeouts = 0
-        self.suppressed = 0
-        self.unroutable = 0
-        self.dropped = 0
-        self.ended = 0
-        """Runs that `keep` has ended."""
 
     # ------------------------------------------------------------------ called by handlers
-
-    key_of = staticmethod(key_of)
-
-    def unrouted(self) -> None:
-        """An event of the rule's streams has no key."""
-        self.unroutable += 1
 
     def arm(self, state: Any, due: int) -> None:
         """Wakes the state at `due` at the latest."""
@@ -210,18 +110,18 @@ class RuleRun:
         grain = self._grain
         return time + grain - time % grain
 
-    def forget(self, state: Any) -> None:
-        """The key has nothing any more."""
-        self.states.pop(state.key, None)
-
     def finish(self, state: Any, time: int, finals: list[Node], low: int | None) -> bool:
         """Runs are complete: the chosen ones are reported. True when a skip dropped other runs;
         for skips other than `past last` the state has then been swept."""
         if self.form.having is not None:
             self._deciding = (state.key, time)
         chosen = self.selection.choose(finals, low, state)
+        self.untried = self.selection.untried
         for history in chosen:
             self.report("match", state.key, time, history)
+        if self.plan.timeouts and chosen:
+            starts = {history[0][NEWEST_START] for history in chosen}
+            state.told = starts | (state.told or set())
         if not chosen or self.plan.skip.kind == "nothing":
             return False
         if self.plan.skip.kind != "past_last":
@@ -312,22 +212,16 @@ class RuleRun:
             RuleRun.put(group, node)
         return group
 
-    @staticmethod
-    def in_order(routes: dict[Any, int]) -> Iterable[tuple[Any, int]]:
-        """The keys that an event goes to, in the order of keys."""
-        if len(routes) < 2:
-            return routes.items()
-        return sorted(routes.items(), key=lambda item: key_order(item[0]))
-
     def events_of_step(self, node: Node, step: int) -> list[Any]:
-        """The events bound to a step in the (single) history of a node."""
+        """The events bound to a step in the history of a node. Runs that have them are not grouped
+        from then on, so behind a group there is none."""
         step_of = self.plan.layout.step_of
         events = []
         current: Any = node
         while current is not None:
             if step_of[current[POSITION]] == step:
                 events.append(current[EVENT])
-            current = current[PREVIOUS]
+            current = current[PREVIOUS] if current[SIZE] < 0 else None
         events.reverse()
         return events
 
@@ -394,8 +288,8 @@ class RuleRun:
 
     def on_time(self, state: Any, now: int) -> None:
         """Does what is due for a key when the clock reaches `now`, and asks for the next time."""
-        if state is self._dedup_wake:
-            self._forget_dedups(now)
+        if state is self.dedup_wake:
+            self.forget_dedups(now)
             return
         state.wake = 0
         at = now - 1
@@ -567,59 +461,6 @@ class RuleRun:
             if held:
                 setattr(state, slot.name, _pruned(held, slot, pruner))
 
-    # ------------------------------------------------------------------ what comes out
-
-    def report(self, kind: str, key: Any, time: int, history: History) -> None:
-        """A match (or timeout) that section 5 has chosen: dedup, then emitted events and record."""
-        match = Match(self.form, kind, time, key, history)
-        if self.dedups is not None:
-            admitted, match.suppressed = self._admit(kind, match, time)
-            if not admitted:
-                self.suppressed += 1
-                return
-        if kind == "match":
-            self.matches += 1
-            self._note_told(key, history)
-        else:
-            self.timeouts += 1
-        self.emitted += [Emitted(stream, fields, time, match) for stream, fields in match.emitted()]
-        if self.form.reports(kind):
-            self.form.settle(match)
-            self.out.append(match)
-
-    def _note_told(self, key: Any, history: History) -> None:
-        """With `on timeout`: of this first event something has been reported."""
-        state = self.states.get(key) if self.plan.timeouts else None
-        if state is not None:
-            state.told = {*(state.told or ()), history[0][NEWEST_START]}
-
-    def _admit(self, kind: str, match: Match, time: int) -> tuple[bool, dict[str, int] | None]:
-        assert self.dedups is not None
-        key = match.dedup_key()
-        if key is None:
-            return True, None
-        dedup = self.dedups[kind]
-        admitted = dedup.admit(key, time)
-        due = dedup.next_due
-        if due is not None:
-            wake = self._dedup_wake
-            if not wake.wake or due < wake.wake:
-                wake.wake = due
-                self.timers.add(due, self, wake, exclusive=True)
-        return admitted
-
-    def _forget_dedups(self, now: int) -> None:
-        assert self.dedups is not None
-        self._dedup_wake.wake = 0
-        dues = []
-        for dedup in self.dedups.values():
-            dedup.forget(now)
-            if dedup.next_due is not None:
-                dues.append(dedup.next_due)
-        if dues:
-            self._dedup_wake.wake = min(dues)
-            self.timers.add(min(dues), self, self._dedup_wake, exclusive=True)
-
     def undecided(self) -> Iterable[tuple[Any, int, int, History]]:
         """Open absences: (key, deadline, time of the first event, the run)."""
         for key, state in self.states.items():
@@ -653,9 +494,6 @@ class RuleRun:
             due = self._next_due(state)
             if due is not None:
                 assert state.wake, f"{self.name} {key}: something is due but nothing will wake it"
-            for slot in self.plan.slots:
-                for newest in _newest(getattr(state, slot.name) or (), slot):
-                    assert newest is not UNSET
 
 
 def state_type(slots: int, quiet: int) -> Any:

@@ -21,10 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 Node = tuple[Any, int, Any, int, int, int, int]
-EVENT, POSITION, PREVIOUS, SIZE, NEWEST_TIME, NEWEST_START, NUMBER = range(7)
+EVENT: Final = 0
+POSITION: Final = 1
+PREVIOUS: Final = 2
+SIZE: Final = 3
+NEWEST_TIME: Final = 4
+NEWEST_START: Final = 5
+NUMBER: Final = 6
 
 History = list[Node]
 """One run: its nodes, first event first."""
@@ -220,7 +226,7 @@ def _unrolled(link: Any) -> History:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The after-match skip: past_last, to_next, to_first, to_last (of step number `step`), nothing."""
+    """The after-match skip: past_last, to_next, to_first, to_last (of step `step`), nothing."""
 
     kind: str
     step: int = -1
@@ -370,7 +376,8 @@ class Pruner:
             if self.alive(node):
                 if node[SIZE] >= 0:
                     shared, sizes, _ = self._renewed[id(node[PREVIOUS])]
-                    node = (*node[:PREVIOUS], shared, sizes[node[SIZE]], *node[NEWEST_TIME:])
+                    event, position, _, size, *rest = node
+                    node = (event, position, shared, sizes[size], *rest)
                 fresh.append(node)
             counts.append(len(fresh))
         return fresh, counts
