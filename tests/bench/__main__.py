@@ -1,0 +1,71 @@
+"""`python -m tests.bench`: runs the benchmarks, or compares two results.
+
+In: which workloads, and whether only a part of the data. Out: a table on standard output, and the
+same as JSON in a file. For figures that can be trusted the machine must have nothing else to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import cep
+
+from .results import Row, comparison, read, result, save, table
+from .workloads import WORKLOADS, Setting
+
+
+def main() -> int:
+    """Does what the command line asks; 0 when it could be done, whatever the figures are."""
+    options = _options()
+    if options.compare:
+        old, new = options.compare
+        print(comparison(read(old), read(new)))
+        return 0
+    setting = Setting(options.data, options.quick, options.repetitions)
+    rows = [row for name in options.only for row in _rows(name, setting)]
+    save(result(rows, options.quick), options.output)
+    print(table(rows))
+    print(f"\nwritten to {options.output}", file=sys.stderr)
+    return 0
+
+
+def _rows(name: str, setting: Setting) -> list[Row]:
+    """The rows of one workload; one row that says so where its rules are refused."""
+    print(f"{name} …", file=sys.stderr, flush=True)
+    try:
+        return list(WORKLOADS[name](setting))
+    except cep.RuleError as error:
+        said = "; ".join(f"{found.code} {found.message}" for found in error.diagnostics)
+        return [Row(name=name, value=None, unit="", ok=False, note=f"refused: {said}")]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("only", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}")
+    parser.add_argument("--quick", action="store_true", help="only the first 200,000 events")
+    parser.add_argument("--repetitions", type=int, default=3, help="runs to take the median of [3]")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "bench",
+        help="folder of the event files, which are made when they are missing [%(default)s]",
+    )
+    parser.add_argument("--output", type=Path, help="the JSON file [build/bench/TIME.json]")
+    parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="two results")
+    options = parser.parse_args()
+    unknown = set(options.only) - set(WORKLOADS)
+    if unknown:
+        parser.error(f"no such workload: {', '.join(sorted(unknown))}")
+    options.only = options.only or list(WORKLOADS)
+    if options.output is None:
+        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        options.output = Path("build") / "bench" / f"{moment}.json"
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())
