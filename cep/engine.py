@@ -23,12 +23,15 @@ import msgspec
 
 from cep.clock.reorder import Reorder
 from cep.clock.timers import NEVER
+from cep.compile.rules import recompile
 from cep.event import LateEvent
 from cep.event_time import LATEST
 from cep.ingest import Ingest
+from cep.lookup_files import Reloaded, refresh
 from cep.match import Match
 from cep.ruleset import Ruleset
 from cep.runtime.reporting import Reporting
+from cep.runtime.tables import FileTable
 from cep.source.base import BadRecord, Block, Reject, Source
 
 AT_END = ("undecided", "assume-quiet", "discard")
@@ -67,7 +70,8 @@ class RuleStats:
 
 @dataclass(slots=True)
 class Stats:
-    """Numbers of an engine so far. `clock_us` is the engine clock (None before the first event)."""
+    """Numbers of an engine so far. `repeats`: events that a stream's `dedup` has dropped, counted
+    for each such stream. `clock_us` is the engine clock (None before the first event)."""
 
     events: int = 0
     matches: int = 0
@@ -78,6 +82,7 @@ class Stats:
     unknown: int = 0
     suppressed: int = 0
     dropped: int = 0
+    repeats: int = 0
     clock_us: int | None = None
     per_rule: dict[str, RuleStats] = field(default_factory=dict)
 
@@ -120,9 +125,10 @@ class Engine:
         self.ruleset = ruleset
         self.on_late: Callable[[LateEvent], None] | None = None
         self.on_reject: Callable[[str, Reject], None] | None = None
-        compiled = ruleset.compiled
+        self.compiled = ruleset.compiled
         self.program = ruleset.program()
-        self.ingest = Ingest(compiled, self._reject)
+        self.ingest = Ingest(self.compiled, self._reject)
+        self._files = ruleset.files
         self.sample = Sample()
         self._delay = _micros(delay) if delay is not None else ruleset.checked.delay
         self._order: Reorder[Any] = Reorder([self._delay])
@@ -213,6 +219,7 @@ class Engine:
             late=self._late,
             late_max_us=self._late_max,
             rejected=self._rejected,
+            repeats=sum(repeats.dropped for repeats in self.program.repeats.values()),
             clock_us=self.program.time if self.program.time > -NEVER else None,
         )
         for rule in self.program.rules:
@@ -234,6 +241,28 @@ class Engine:
             stats.unknown += one.unknown
             stats.dropped += one.dropped
         return stats
+
+    def reload_files(self) -> Reloaded:
+        """Reads again the files of lists and tables that have changed (`list … from "f"`,
+        `table … from "f"`), for the events from now on; all runs and windows stay.
+
+        Returns which have been read and, as diagnostics, which could not be: those go on with what
+        they held. Costs a look at each file; for a changed list the rules are compiled again.
+        """
+        with self._alone():
+            self._files, reloaded = refresh(self.ruleset.checked, self._files)
+            for name in reloaded.names:
+                table = self.program.tables.get(name)
+                if isinstance(table, FileTable):
+                    table.rows = self._files.rows[name]
+            if any(name in self._files.items for name in reloaded.names):
+                self._recompile({**self.compiled.lists, **self._files.items})
+            return reloaded
+
+    def _recompile(self, lists: Mapping[str, Sequence[Any]]) -> None:
+        self.compiled = recompile(self.compiled, lists)
+        self.program.replace(self.compiled)
+        self.ingest = Ingest(self.compiled, self._reject)
 
     # ------------------------------------------------------------------ for sources
 

@@ -6,19 +6,19 @@ that can be wrong with rule files is found here, before the first event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from cep.compile.program import Program
 from cep.compile.rules import CompiledRules, compile_rules
+from cep.lookup_files import LookupFiles, refresh, with_items
 from cep.plan.build import TooLarge
 from dsl import checked
 from dsl.checked import CheckedRules, FunctionSignature
 from dsl.checker import check
-from dsl.diagnostics import Diagnostic, Diagnostics, RuleError
+from dsl.diagnostics import Diagnostic, RuleError
 from dsl.source import NOWHERE, Source
 
 SUFFIX = ".cep"
@@ -35,9 +35,15 @@ class Ruleset:
     ['spike']
     """
 
-    def __init__(self, rules: CheckedRules, warnings: Sequence[Diagnostic] = ()) -> None:
+    def __init__(
+        self,
+        rules: CheckedRules,
+        warnings: Sequence[Diagnostic] = (),
+        files: LookupFiles | None = None,
+    ) -> None:
         self.checked = rules
         self.warnings = tuple(warnings)
+        self.files = files or LookupFiles()
 
     @property
     def rules(self) -> Mapping[str, checked.Rule]:
@@ -48,22 +54,20 @@ class Ruleset:
         """The same files with only these rules active. Raises KeyError for a name that is not
         there."""
         wanted = {name: self.rules[name] for name in names}
-        return Ruleset(replace(self.checked, rules=wanted), self.warnings)
+        return Ruleset(replace(self.checked, rules=wanted), self.warnings, self.files)
 
     @cached_property
     def compiled(self) -> CompiledRules:
         """The plans and the generated code. Raises RuleError for a pattern that is too large."""
         try:
-            return compile_rules(self.checked, self._lists())
+            lists = {name: values.items for name, values in self.checked.lists.items()}
+            return compile_rules(self.checked, lists)
         except TooLarge as error:
             raise RuleError([Diagnostic("E900", NOWHERE, str(error))]) from error
 
-    def _lists(self) -> dict[str, Sequence[Any]]:
-        return {name: values.items for name, values in self.checked.lists.items()}
-
     def program(self) -> Program:
         """A new program with no state, for a host that keeps time and order itself."""
-        return Program(self.compiled)
+        return Program(self.compiled, self.files.rows)
 
 
 def load(
@@ -133,4 +137,7 @@ def _checked(
     found += problems
     if rules is None or any(problem.severity == "error" for problem in found):
         raise RuleError(found)
-    return Ruleset(rules, found)
+    files, read = refresh(rules, LookupFiles())
+    if read.problems:
+        raise RuleError([*found, *read.problems])
+    return Ruleset(with_items(rules, files), found, files)

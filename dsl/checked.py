@@ -499,6 +499,7 @@ class NamedValues:
     name: str
     items: tuple[bool | int | float | str | None, ...]
     file: str | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Every error and warning code of the language, once, with the page that explains it.
 
 `cep check --explain E004` prints the explanation. E001 to E029 come from the parser (the text is
-not a rule file), the others from the checker (the text is one, but makes no sense).
+not a rule file), those from E900 from loading checked rules, the others from the checker (the text
+is one, but makes no sense).
 """
 
 from __future__ import annotations
@@ -796,5 +797,30 @@ _MEANING: tuple[Code, ...] = (
     ),
 )
 
-CODES: dict[str, Code] = {code.code: code for code in (*_SYNTAX, *_MEANING)}
+_LOADING: tuple[Code, ...] = (
+    Code(
+        "E900",
+        "a pattern that is too large",
+        page(
+            "A pattern becomes an automaton with a place for each step and each counted "
+            "repetition in a group. This one would have more than 4096 of them.",
+            "rule big { by user  sequence within 1h { repeat{5000} { a: login  b: logout } } }",
+            "rule big { by user  sequence within 1h { repeat{5} { a: login  b: logout } } }",
+        ),
+    ),
+    Code(
+        "E910",
+        "a file of a list or table that cannot be used",
+        page(
+            "The file named by `list` or `table` is looked for beside the rule file. A list is "
+            "text, one item a line; a line that begins with `#` is a comment. A table is CSV, "
+            "JSON lines, Parquet or SQLite, and every row of it has the key. One line that cannot "
+            "be read makes the whole file unusable: nothing is looked up in half a table.",
+            'list trusted from "missing.txt"\nrule probe { on login where ip in trusted }',
+            'list trusted = ["10.0.0.8"]\nrule probe { on login where ip in trusted }',
+        ),
+    ),
+)
+
+CODES: dict[str, Code] = {code.code: code for code in (*_SYNTAX, *_MEANING, *_LOADING)}
 """All codes by their name (``CODES["E004"].title``)."""

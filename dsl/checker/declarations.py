@@ -97,7 +97,7 @@ def constant(world: World, expr: ast.Expr, place: str) -> Const | ArrayOf | None
 def _list(world: World, statement: ast.List) -> NamedValues:
     name = statement.name.name
     if statement.file is not None:
-        return NamedValues(name, (), _beside(statement.span, statement.file))
+        return NamedValues(name, (), _beside(statement.span, statement.file), statement.span)
     items: list[bool | int | float | str | None] = []
     for item in statement.items.items if statement.items else ():
         value = constant(world, item, "an item of a list")
@@ -105,7 +105,7 @@ def _list(world: World, statement: ast.List) -> NamedValues:
             items.append(value.value)
         elif value is not None:
             world.found.error("E046", item.span, "an item of a list cannot be a list itself")
-    return NamedValues(name, tuple(items))
+    return NamedValues(name, tuple(items), span=statement.span)
 
 
 def _table(statement: ast.Table) -> Table:
