@@ -183,8 +183,8 @@ class Match:
         """The original events by step: one, or a list for a step that may take several."""
         shown: dict[str, Any] = {}
         for name, bound in zip(self._form.steps, self._bound(), strict=True):
-            if bound:
-                originals = [original(event) for event in bound]
+            originals = [original(event) for event in bound if event.raw is not None]
+            if originals:
                 shown[name] = originals if name in self._form.loops else originals[0]
         return shown
 

@@ -62,21 +62,22 @@ def reject_advice(rejected: int, options: RunOptions) -> str:
     return f"{text}: --rejects FILE writes them there with the reasons"
 
 
-def field_advice(field: str, rules: Iterable[str], seen: Iterable[str]) -> str:
-    """A field that rules read and no event had."""
+def field_advice(field: str, rules: Iterable[str], seen: Iterable[str], none: str) -> str:
+    """A field that rules read and no event had; `none` says how many events were looked at."""
     names = list(rules)
     reads = f"rule {names[0]} reads" if len(names) == 1 else f"rules {', '.join(names)} read"
     close = difflib.get_close_matches(field, list(seen), n=1)
     hint = f" (did you mean `{close[0]}`?)" if close else ""
-    return f"no event had the field `{field}` that {reads}{hint}"
+    return f"{none} had the field `{field}` that {reads}{hint}"
 
 
-def stream_advice(stream: str, type_field: str, seen: Iterable[object]) -> str:
+def stream_advice(stream: str, type_field: str, seen: Iterable[object], none: str) -> str:
     """A stream that is told by its type and got no event."""
     values = [str(value) for value in seen]
     shown = ", ".join(values[:LISTED]) + (", …" if len(values) > LISTED else "")
     found = f"values seen: {shown}" if values else "no event has that field (see --type-field)"
-    return f"stream {stream} got no events: type field is `{type_field}`; {found}"
+    got = "no events" if none == NO_EVENT else none
+    return f"stream {stream} got {got}: type field is `{type_field}`; {found}"
 
 
 def advice(engine: Engine, options: RunOptions) -> Iterator[str]:
@@ -88,3 +89,38 @@ def advice(engine: Engine, options: RunOptions) -> Iterator[str]:
         yield late_advice(stats.late, stats.late_max_us, options)
     if stats.rejected:
         yield reject_advice(stats.rejected, options)
+    if stats.events:
+        yield from _advice_on_silent_rules(engine)
+
+
+def _advice_on_silent_rules(engine: Engine) -> Iterator[str]:
+    """Why rules that found nothing may never find anything: wrong types, wrong fields."""
+    from cep.explain.reads import fields_read, types_read
+
+    sample, stats, compiled = engine.sample, engine.stats, engine.ruleset.compiled
+    silent = [rule for rule in compiled.rules if stats.per_rule[rule.rule.name].matches == 0]
+    none = _none(sample.events, stats.events)
+    absent: dict[str, list[str]] = {}
+    unmet = dict.fromkeys(
+        read
+        for rule in silent
+        for read in types_read(rule, compiled)
+        if read.value not in sample.types
+    )
+    for read in unmet:
+        yield stream_advice(read.stream, ".".join(read.path), sample.types, none)
+    for rule in silent:
+        if unmet.keys().isdisjoint(types_read(rule, compiled)):
+            for path in fields_read(rule, compiled):
+                if path[0] not in sample.names and ".".join(path) not in sample.names:
+                    absent.setdefault(".".join(path), []).append(rule.rule.name)
+    for field, names in absent.items():
+        yield field_advice(field, names, sample.names, none)
+
+
+NO_EVENT = "no event"
+
+
+def _none(looked_at: int, events: int) -> str:
+    """No event, or as much as is known of it."""
+    return NO_EVENT if looked_at >= events else f"none of the first {looked_at:,} events"

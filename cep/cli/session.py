@@ -24,6 +24,7 @@ from cep.cli.speech import Problem, complain, say, warn
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.fanout import Fanout
 from cep.sink.text import printable
+from cep.source.base import SourceError
 
 if TYPE_CHECKING:
     from cep.match import Match
@@ -162,7 +163,7 @@ def _guarded(work: Callable[[], None]) -> int:
         work()
     except ClosedPipe:
         return PIPE_CLOSED
-    except SinkError as error:
+    except (SinkError, SourceError) as error:
         complain(str(error))
         return WRONG_USE
     except KeyboardInterrupt:
@@ -174,7 +175,7 @@ def _guarded(work: Callable[[], None]) -> int:
 
 def open_sources(options: RunOptions, stop: Stop) -> tuple[list[str], list[Source]]:
     """The inputs by their paths, opened; `Problem` for one that cannot be read."""
-    from cep.source import SourceError, SourceOptions, expand, open_source
+    from cep.source import SourceOptions, expand, open_source
 
     reading = SourceOptions(follow=options.follow, stop=stop.event)
     try:

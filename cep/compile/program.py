@@ -75,6 +75,12 @@ class Program:
         self.rules: list[RuleRun | WindowRun] = [
             self._new_run(order, rule) for order, rule in enumerate(compiled.rules)
         ]
+        self._lists = compiled.lists
+        self._expecting = [
+            (run, rule.rule.keys_from)
+            for run, rule in zip(self.rules, compiled.rules, strict=True)
+            if rule.rule.keys_from is not None
+        ]
         self._find: Callable[[Any], Any] | None = None
         self._value: Callable[[Any], Any] = _nothing
         self._take_code(compiled)
@@ -129,6 +135,8 @@ class Program:
     def run(self, events: Sequence[Any]) -> None:
         """Runs events, in order and none older than `time`, through the rules."""
         if events:
+            if self._expecting:
+                self._expect(events[0].t)
             self._loop(self, events)
             self.time = events[-1].t
 
@@ -144,8 +152,18 @@ class Program:
     def advance(self, time: int) -> None:
         """Moves the clock to `time` without an event and does what is due by then."""
         if time > self.time:
+            if self._expecting:
+                self._expect(time)
             self.time = time
             self.fire(time)
+
+    def _expect(self, time: int) -> None:
+        """The first tick of the clock: keys that are expected have runs from now on."""
+        for run, name in self._expecting:
+            event = self.shape.type(t=time, src="expected", pos=time)
+            table = self.tables.get(name)
+            run.expect(self._lists[name] if table is None else list(table.keys()), event)
+        self._expecting = []
 
     def fire(self, now: int) -> None:
         """Does what is due when the clock reaches `now`."""

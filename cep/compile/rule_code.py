@@ -349,17 +349,21 @@ class _Handler:
                     timed = self._timed(state, absence)
                     self._split(state, atom.guards, timed, self._mover(state, target))
 
-    def _timed(self, state: State, absence: Absence) -> int | None:
-        """How long the absence forbids, if that must be asked: a trailing one ends with its run."""
+    def _timed(self, state: State, absence: Absence) -> str | None:
+        """The test that an absence still forbids, if that must be asked: one that lasts as long as
+        the run waits does."""
         deadline = state.key.deadline
-        if absence.within is None or (
-            deadline is not None
-            and absence in deadline.absences
-            and absence.within == deadline.after
-            and not any(absence in edge.absences for edge in state.edges)
-        ):
+        only_at_end = deadline is not None and not any(
+            absence in edge.absences for edge in state.edges
+        )
+        if absence.within is None:
+            if only_at_end and deadline is not None and deadline.after is not None:
+                return f"t <= nd[4] + {deadline.since_first}"
             return None
-        return absence.within
+        if only_at_end and deadline is not None and deadline.since_first is None:
+            if absence.within == deadline.after:
+                return None
+        return f"t <= nd[0].t + {absence.within}"
 
     def _untils(self) -> None:
         for atom in self._atoms("until"):
@@ -404,7 +408,7 @@ class _Handler:
         self,
         state: State,
         guards: tuple[Value, ...],
-        timed: int | None,
+        timed: str | None,
         hit: Callable[[State], None],
     ) -> None:
         """Runs of `state` for which the guards hold are taken out and given to `hit`."""
@@ -441,10 +445,10 @@ class _Handler:
                     with w.block("for nd in g[0]:"):
                         hit(state)
 
-    def _guard_test(self, guards: tuple[Value, ...], state: State, timed: int | None) -> None:
+    def _guard_test(self, guards: tuple[Value, ...], state: State, timed: str | None) -> None:
         """`ok = …` for guards over the event and a run of `state`."""
         env = self._run_env(state)
-        fast = [f"t <= nd[0].t + {timed}"] if timed is not None else []
+        fast = [timed] if timed is not None else []
         slow = list(fast)
         fast += [f"({truth(guard, env)})" for guard in guards]
         slow += [f"{careful(guard, env)} is True" for guard in guards]
@@ -661,8 +665,7 @@ class _Handler:
             self.rule.start == "latest"
             and state is not None
             and state.at_first_step
-            and index is not None
-            and self.a.states[index].at_first_step
+            and position.step in state.may_be_bound
         ):
             self.w("extended = True")
         if index is None:
@@ -676,8 +679,12 @@ class _Handler:
     def _arm_deadline(self, target: State) -> None:
         deadline = target.key.deadline
         if deadline is not None:
-            base = "nn[4]" if deadline.from_first else "t"
-            self.w(f"arm(st, {base} + {deadline.after + 1})")
+            ends = []
+            if deadline.after is not None:
+                ends.append(f"t + {deadline.after + 1}")
+            if deadline.since_first is not None:
+                ends.append(f"nn[4] + {deadline.since_first + 1}")
+            self.w(f"arm(st, {ends[0] if len(ends) == 1 else f'max({chr(44).join(ends)})'})")
         elif reach_of(target) or group_bounds(self.a, target):
             self.w(f"run.arm_reach(st, {target.index}, t)")
 
@@ -862,21 +869,31 @@ class _Handler:
     # ------------------------------------------------------------------ openings and the end
 
     def _open(self, openings: list[Edge]) -> None:
-        for edge in openings:
+        """The event may open runs; with `start latest` they replace those at their first step."""
+        w = self.w
+        common = [
+            f"(st.q{i} is None or t - st.q{i} > {absence.within})"
+            for i, absence in enumerate(self.a.quiet)
+        ]
+        if self.rule.start == "first":
+            completing = "done or " if self._may_complete() else ""
+            common.append(f"not ({completing}run.has_runs(st, t))")
+        if self.rule.start == "latest":
+            common.append("not extended")
+        for number, edge in enumerate(openings):
             position = self.a.positions[edge.target]
-            tests = [] if self.tests[position.atom] == "True" else [self.tests[position.atom]]
-            tests += [
-                f"(st.q{i} is None or t - st.q{i} > {absence.within})"
-                for i, absence in enumerate(self.a.quiet)
-            ]
-            if self.rule.start == "first":
-                completing = "done or " if self._may_complete() else ""
-                tests.append(f"not ({completing}run.has_runs(st, t))")
-            if self.rule.start == "latest":
-                tests.append("not extended")
-            tests += self._first_guards(position)
-            with self.w.block(f"if {' and '.join(tests) or 'True'}:"):
-                self._open_run(edge, position)
+            test = self.tests[position.atom]
+            tests = [*([test] if test != "True" else []), *common, *self._first_guards(position)]
+            w(f"opens{number} = {' and '.join(tests) or 'True'}")
+        if self.rule.start == "latest" and openings:
+            opens = " or ".join(f"opens{number}" for number in range(len(openings)))
+            with w.block(f"if {opens}:"):
+                for state in self.a.states:
+                    if state.at_first_step:
+                        w(f"st.s{state.index} = None")
+        for number, edge in enumerate(openings):
+            with w.block(f"if opens{number}:"):
+                self._open_run(edge, self.a.positions[edge.target])
 
     def _first_guards(self, position: Position) -> list[str]:
         """Guards of a first step: whatever they look back at is not there."""
@@ -887,10 +904,6 @@ class _Handler:
 
     def _open_run(self, edge: Edge, position: Position) -> None:
         w = self.w
-        if self.rule.start == "latest":
-            for state in self.a.states:
-                if state.at_first_step:
-                    w(f"st.s{state.index} = None")
         w(f"nn = (e, {position.index}, None, -1, t, n, n)")
         self._arrive(None, edge, position)
         if self.a.entered[position.index] is not None:

@@ -29,7 +29,7 @@ from cep.compile.window_code import write_window_rule
 from cep.event import UNSET, EventShape, FieldUse, merge_uses, unbox
 from cep.key import key_of, plain_key
 from cep.plan.automaton import Automaton, State, Variable
-from cep.plan.build import build
+from cep.plan.build import build, steps_of
 from cep.plan.dispatch import Dispatch, dispatch, mentioned
 from cep.plan.states import group_bounds, reach_of, variables_in
 from cep.plan.streams import Streams
@@ -218,6 +218,7 @@ def _plan(automaton: Automaton) -> RulePlan | WindowRulePlan:
     return RulePlan(
         layout=Layout(
             step_of=tuple(steps.index(p.step) for p in automaton.positions),
+            node_of=_nodes_of(automaton),
             branches=tuple(p.branches for p in automaton.positions),
             greed=tuple(automaton.greed[step] for step in steps),
         ),
@@ -233,6 +234,16 @@ def _plan(automaton: Automaton) -> RulePlan | WindowRulePlan:
     )
 
 
+def _nodes_of(automaton: Automaton) -> tuple[int, ...]:
+    """For each step the place of the pattern's node that it stands in."""
+    pattern = automaton.rule.pattern
+    assert isinstance(pattern, checked.SequencePattern)
+    found = {
+        step.name: place for place, node in enumerate(pattern.nodes) for step in steps_of((node,))
+    }
+    return tuple(found[step] for step in automaton.steps)
+
+
 def _slot(automaton: Automaton, state: State) -> Slot:
     key = state.key
     deadline = key.deadline
@@ -242,7 +253,7 @@ def _slot(automaton: Automaton, state: State) -> Slot:
         form=state.form,
         bare=not state.variables,
         deadline=(
-            (deadline.after, deadline.from_first, deadline.at_least)
+            (deadline.after, deadline.since_first, deadline.at_least)
             if deadline is not None
             else None
         ),

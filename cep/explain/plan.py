@@ -67,8 +67,9 @@ def _state(state: State, automaton: Automaton) -> Iterator[str]:
         yield f"    {_edge(edge, automaton)}"
     deadline, close = state.key.deadline, state.key.close
     if deadline is not None:
-        start = "first" if deadline.from_first else "last"
-        yield f"    match {duration(deadline.after)} after the {start} event, if it stays quiet"
+        ends = [(deadline.after, "last"), (deadline.since_first, "first")]
+        when = " and ".join(f"{duration(d)} after the {which} event" for d, which in ends if d)
+        yield f"    match {when}, if it stays quiet"
     if close is not None:
         yield "    match when the repetition closes"
     yield from (f"    {line}" for line in _other_ways(state, automaton))

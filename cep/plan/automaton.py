@@ -112,14 +112,16 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A trailing absence: the run is complete when `after` microseconds have passed.
+    """A trailing absence: the run is complete when its time is over.
 
-    From the last bound event, or from the first one when `from_first`.
+    That is `after` microseconds after the last bound event, and `since_first` after the first one;
+    where both are given (some absences have a time of their own, others last as long as the
+    sequence), when both are over.
     """
 
     absences: frozenset[Absence]
-    after: int
-    from_first: bool
+    after: int | None
+    since_first: int | None
     at_least: int | None = None
 
 

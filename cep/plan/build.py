@@ -125,7 +125,7 @@ class _Builder:
         self.greed: dict[str, int] = {}
         self.loops: set[str] = set()
         self.quiet: list[Absence] = []
-        self.stream_of = {s.name: s.stream for s in _steps(self.pattern.nodes)}
+        self.stream_of = {s.name: s.stream for s in steps_of(self.pattern.nodes)}
         self.groups = 0
         self._atoms_of_nodes: dict[object, int] = {}
         self._entries: list[list[Edge]] = []
@@ -530,11 +530,9 @@ class _Builder:
 
     def _deadline(self, end: End) -> Deadline:
         lengths = [absence.within for absence in end.absences]
-        bounded = [length for length in lengths if length is not None]
-        if len(bounded) == len(lengths):
-            return Deadline(end.absences, max(bounded), False, end.at_least)
-        assert self.pattern.within is not None, "the checker asks for a `within`"
-        return Deadline(end.absences, self.pattern.within, True, end.at_least)
+        after = max((length for length in lengths if length is not None), default=None)
+        since_first = self.pattern.within if None in lengths else None
+        return Deadline(end.absences, after, since_first, end.at_least)
 
     def _close(self, position: Position, end: End) -> Close:
         until = next((edge.until for edge in position.edges if edge.until is not None), None)
@@ -555,17 +553,18 @@ def _bounds(step: checked.Step, entering: bool) -> Bounds | None:
     return Bounds(step.after, step.within, step.name, entering)
 
 
-def _steps(nodes: Iterable[checked.Node]) -> Iterable[checked.Step]:
+def steps_of(nodes: Iterable[checked.Node]) -> Iterable[checked.Step]:
+    """All steps in these nodes, in the order in which they are written."""
     for node in nodes:
         if isinstance(node, checked.Step):
             yield node
         elif isinstance(node, checked.OneOf):
             for branch in node.branches:
-                yield from _steps(branch)
+                yield from steps_of(branch)
         elif isinstance(node, checked.AllOf):
             yield from node.parts
         elif isinstance(node, checked.Repeat):
-            yield from _steps(node.body)
+            yield from steps_of(node.body)
 
 
 def _steps_named(condition: Value) -> set[str]:

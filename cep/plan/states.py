@@ -261,7 +261,10 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
         or (close is not None and close.on_end)
         or (
             deadline is not None
-            and (deadline.from_first or (automaton.within is not None and bool(state.edges)))
+            and (
+                deadline.since_first is not None
+                or (automaton.within is not None and bool(state.edges))
+            )
         )
     )
 

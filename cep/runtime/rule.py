@@ -39,7 +39,8 @@ from cep.runtime.runs import (
 class Slot:
     """What the runtime must know of an automaton state to do what is due in it.
 
-    `deadline`: (microseconds, from the first event?, least count) of a trailing absence.
+    `deadline`: (microseconds after the last event, after the first one, least count) of a trailing
+    absence; where both are given both must be over.
     `closes`: (least count,) when its runs are complete once they can go on no further. `counter`:
     place of the counter among the run's variables. `within`: the sequence's, where it ends these
     runs. `reach`: (place of the variable it counts from, None: the last event's time; length) of
@@ -49,7 +50,7 @@ class Slot:
     name: str
     form: str
     bare: bool
-    deadline: tuple[int, bool, int | None] | None
+    deadline: tuple[int | None, int | None, int | None] | None
     closes: tuple[int | None] | None
     counter: int | None
     within: int | None
@@ -95,6 +96,9 @@ class RuleRun(Reporting):
         self.selection = Selection(plan.layout, plan.skip, having)
         lives = [length for length in (plan.within, plan.keep) if length is not None]
         self._grain = max(min(lives, default=0) // 10, 1)
+        self._exact = plan.timeouts or any(slot.closes or slot.reach for slot in plan.slots)
+        """Whether runs are woken to the tick when their time is over, since something may be
+        reported then; else only in time to clean up."""
         self._deciding: tuple[Any, int] = ((), 0)
 
     # ------------------------------------------------------------------ called by handlers
@@ -323,15 +327,14 @@ class RuleRun(Reporting):
             if not taken:
                 return [], held
             left = [run for run in held if self._run_due(run, slot) > at] or None
-            complete = [run for run in taken if self._counts(run, slot)]
+            complete = [run for run in taken if self._is_match(run, slot)]
             return [run if slot.bare else run[0] for run in complete], left
         groups = {None: held} if slot.form == "one" else held
         finals: list[Node] = []
         left_groups: dict[Any, Any] = {}
-        assert slot.deadline is not None
         for key, group in groups.items():
-            late = [node for node in group[0] if node[EVENT].t + slot.deadline[0] > at]
-            finals += [node for node in group[0] if node[EVENT].t + slot.deadline[0] <= at]
+            late = [node for node in group[0] if _deadline(node, slot) > at]
+            finals += [node for node in group[0] if _deadline(node, slot) <= at]
             if late:
                 newest = max(node[NEWEST_TIME] for node in late)
                 starts = max(node[NEWEST_START] for node in late)
@@ -344,13 +347,16 @@ class RuleRun(Reporting):
         """The moment at which a run of this slot is complete without a further event."""
         node = run if slot.bare else run[0]
         if slot.deadline is not None:
-            length, from_first, _ = slot.deadline
-            return int((node[NEWEST_TIME] if from_first else node[EVENT].t) + length)
+            return _deadline(node, slot)
         end = self._way_ends(run, slot)
         return end if end is not None else NEVER
 
-    def _counts(self, run: Any, slot: Slot) -> bool:
-        """Whether a counted repetition has reached its minimum."""
+    def _is_match(self, run: Any, slot: Slot) -> bool:
+        """Whether a run whose time is over is a match: `keep` has not ended it before, and a
+        counted repetition has reached its minimum."""
+        kept_until = self._kept_until(run, slot)
+        if kept_until is not None and kept_until < self._run_due(run, slot):
+            return False
         least = slot.deadline[2] if slot.deadline is not None else None
         if slot.closes is not None:
             least = slot.closes[0]
@@ -375,12 +381,14 @@ class RuleRun(Reporting):
 
     def _report_timeout(self, state: Any, at: int, nodes: list[Node]) -> None:
         complete = Complete(nodes, None, self.plan.layout, state)
-        histories = sorted(complete.every(), key=lambda h: (-self._progress(h), complete.rank(h)))
+        histories = sorted(complete.every(), key=lambda h: (self._progress(h), complete.rank(h)))
         if histories:
             self.report("timeout", state.key, at, histories[0])
 
-    def _progress(self, history: History) -> int:
-        return self.plan.layout.step_of[history[-1][POSITION]]
+    def _progress(self, history: History) -> tuple[int, int]:
+        """How far a run got, the furthest first: to which node, with how many steps."""
+        steps = {self.plan.layout.step_of[node[POSITION]] for node in history}
+        return -max(self.plan.layout.node_of[step] for step in steps), -len(steps)
 
     def _expire(self, state: Any, now: int) -> None:
         """Drops what can never complete any more."""
@@ -433,8 +441,7 @@ class RuleRun(Reporting):
                 dues.append(self._first_due(held, slot) + 1)
             ends = [end for end in self._ends(held, slot) if end is not None]
             if ends:
-                exact = self.plan.timeouts or slot.closes is not None or bool(slot.reach)
-                dues.append((min(ends) if exact else self.bucket(min(ends))) + 1)
+                dues.append((min(ends) if self._exact else self.bucket(min(ends))) + 1)
         for i, length in enumerate(self.plan.quiet):
             seen = getattr(state, f"q{i}")
             if seen is not None:
@@ -444,9 +451,8 @@ class RuleRun(Reporting):
     def _first_due(self, held: Any, slot: Slot) -> int:
         if slot.form == "list":
             return min(self._run_due(run, slot) for run in held)
-        assert slot.deadline is not None
         groups = [held] if slot.form == "one" else list(held.values())
-        return int(min(node[EVENT].t for group in groups for node in group[0]) + slot.deadline[0])
+        return min(_deadline(node, slot) for group in groups for node in group[0])
 
     def _has_anything(self, state: Any) -> bool:
         return any(getattr(state, slot.name) for slot in self.plan.slots) or any(
@@ -478,7 +484,7 @@ class RuleRun(Reporting):
             nodes = [(run if slot.bare else run[0], self._run_due(run, slot)) for run in held]
         else:
             groups = [held] if slot.form == "one" else held.values()
-            nodes = [(n, n[EVENT].t + slot.deadline[0]) for g in groups for n in g[0]]
+            nodes = [(n, _deadline(n, slot)) for g in groups for n in g[0]]
         for node, due in nodes:
             complete = Complete([node], None, self.plan.layout, state)
             for start in complete.starts():
@@ -510,6 +516,15 @@ def state_type(slots: int, quiet: int) -> Any:
     members += [(f"s{i}", Any, None) for i in range(slots)]
     members += [(f"q{i}", Any, None) for i in range(quiet)]
     return msgspec.defstruct("State", members, gc=False, eq=False)
+
+
+def _deadline(node: Node, slot: Slot) -> int:
+    """When a trailing absence has come true for a run."""
+    assert slot.deadline is not None
+    after, since_first, _ = slot.deadline
+    last = node[EVENT].t + after if after is not None else -NEVER
+    first = node[NEWEST_TIME] + since_first if since_first is not None else -NEVER
+    return int(max(last, first))
 
 
 def _newest(held: Any, slot: Slot) -> Iterable[int]:

@@ -42,9 +42,11 @@ CANDIDATES = 10_000
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What the selection knows of a rule's positions: their step (as a number in the order in which
-    steps are written) and their branches; and for each step +1 (greedy) or −1 (reluctant)."""
+    steps are written) and their branches; for each step the node of the pattern that it stands in,
+    and +1 (greedy) or −1 (reluctant)."""
 
     step_of: tuple[int, ...]
+    node_of: tuple[int, ...]
     branches: tuple[tuple[tuple[int, int], ...], ...]
     greed: tuple[int, ...]
 
@@ -167,15 +169,17 @@ class Complete:
             counts = [0] * len(layout.greed)
             branches: tuple[Any, ...] = ()
             numbers: tuple[int, ...] = ()
+            steps: tuple[int, ...] = ()
             history: History = []
         else:
-            (kept, branches, numbers), history = way
+            (kept, branches, numbers, steps), history = way
             counts = list(kept)
         counts[step] -= layout.greed[step]
         rank = (
             tuple(counts),
             (*branches, layout.branches[node[POSITION]]),
             (*numbers, node[NUMBER]),
+            (*steps, step),
         )
         return rank, [*history, node]
 
@@ -209,7 +213,8 @@ class Complete:
             step = layout.step_of[node[POSITION]]
             counts[step] -= layout.greed[step]
         branches = tuple(layout.branches[node[POSITION]] for node in history)
-        return history[0][NUMBER], counts, branches, [node[NUMBER] for node in history]
+        steps = [layout.step_of[node[POSITION]] for node in history]
+        return history[0][NUMBER], counts, branches, [n[NUMBER] for n in history], steps
 
 
 def _rank_of(way: tuple[Any, History]) -> Any:

@@ -14,7 +14,7 @@ from cep.sink.columns import json_text
 from cep.sink.files import OutputFile
 
 if TYPE_CHECKING:
-    from cep.engine import LateEvent
+    from cep.event import LateEvent
     from cep.source.base import Reject
 
 
