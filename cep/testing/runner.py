@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from cep.engine import Engine as CompiledEngine
 from cep.testing.events import START, Action, Given, Moved, TestProblem, actions, constant, offset
 from cep.testing.reference import ReferenceEngine
 from cep.testing.reference_values import same
@@ -54,10 +55,7 @@ class TestResult:
 
 def compiled_engine(ruleset: Any, names: Sequence[str]) -> Engine:
     """The real engine, with these rules only."""
-    from cep.engine import Engine as CompiledEngine
-
-    engine: Engine = CompiledEngine(ruleset.select(names))
-    return engine
+    return CompiledEngine(ruleset.select(names))
 
 
 def reference_engine(ruleset: RuleSource, names: Sequence[str]) -> Engine:
