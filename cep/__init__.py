@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         run_sources,
     )
     from cep.event import LateEvent
+    from cep.extend import HostFunction, function
+    from cep.lookup_files import Reloaded
     from cep.match import Match
     from cep.ruleset import Ruleset, load, loads
     from cep.source.base import Reject
@@ -47,14 +49,17 @@ _HOMES = {
     "ConcurrentUse": "cep.engine",
     "Diagnostic": "dsl.diagnostics",
     "Engine": "cep.engine",
+    "HostFunction": "cep.extend",
     "LateEvent": "cep.event",
     "Match": "cep.match",
     "Reject": "cep.source.base",
+    "Reloaded": "cep.lookup_files",
     "RuleError": "dsl.diagnostics",
     "RuleStats": "cep.engine",
     "Ruleset": "cep.ruleset",
     "Stats": "cep.engine",
     "Undecided": "cep.engine",
+    "function": "cep.extend",
     "load": "cep.ruleset",
     "loads": "cep.ruleset",
     "run_sources": "cep.engine",
@@ -65,14 +70,17 @@ __all__ = [
     "ConcurrentUse",
     "Diagnostic",
     "Engine",
+    "HostFunction",
     "LateEvent",
     "Match",
     "Reject",
+    "Reloaded",
     "RuleError",
     "RuleStats",
     "Ruleset",
     "Stats",
     "Undecided",
+    "function",
     "load",
     "loads",
     "run_sources",

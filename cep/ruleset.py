@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from cep.compile.program import Program
 from cep.compile.rules import CompiledRules, compile_rules
+from cep.extend import as_functions, installed_functions
 from cep.lookup_files import LookupFiles, refresh, with_items
 from cep.plan.build import TooLarge
 from dsl import checked
@@ -22,6 +23,7 @@ from dsl.diagnostics import Diagnostic, RuleError
 from dsl.source import NOWHERE, Source
 
 SUFFIX = ".cep"
+UNKNOWN_FUNCTION = "E033"
 
 
 class Ruleset:
@@ -128,12 +130,16 @@ def _checked(
         tree, problems = parse(source)
         found += problems
         trees.append((tree, source))
-    rules, problems = check(
-        trees,
-        params=params or {},
-        functions={function.name: function for function in functions},
-        type_field=type_field,
-    )
+    given = {function.name: function for function in as_functions(functions)}
+    look = partial(check, trees, params=params or {}, type_field=type_field)
+    rules, problems = look(functions=given)
+    unknown = {d.span.text for d in problems if d.code == UNKNOWN_FUNCTION}
+    if unknown:
+        installed, failed = installed_functions()
+        named = {name: one for name, one in installed.items() if name in unknown}
+        rules, problems = look(functions={**named, **given})
+        if any(d.code == UNKNOWN_FUNCTION for d in problems):
+            found += [Diagnostic(UNKNOWN_FUNCTION, NOWHERE, reason) for reason in failed]
     found += problems
     if rules is None or any(problem.severity == "error" for problem in found):
         raise RuleError(found)
