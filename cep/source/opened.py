@@ -16,6 +16,7 @@ from cep.source.lines import LineBlock, LineReader
 from cep.source.raw import FileReader, Prefixed, Reader, is_regular, open_file, read_head, unpack
 
 LOOK = 1 << 14
+STANDARD_INPUT = "-"
 
 
 class Opened:
@@ -25,7 +26,7 @@ class Opened:
         self.name = path
         self.options = options
         file = open_file(path)
-        self.is_regular = is_regular(file)
+        self.is_regular = path != STANDARD_INPUT and is_regular(file)  # it cannot be opened again
         self._changed = _changed(file)
         try:
             reader, self.compression, self._mark = unpack(file, path)

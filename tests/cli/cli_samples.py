@@ -49,7 +49,7 @@ test guessed "fires" {
 """
 
 
-def line(second: int, outcome: str, user: str = "ann", **more: object) -> str:
+def line(second: int, outcome: object, user: object = "ann", **more: object) -> str:
     """One login as a JSON line, `second` seconds after the start of 2026."""
     record = {
         "type": "login",

@@ -16,18 +16,21 @@ from cep.cli.main import run
 
 
 @pytest.fixture
-def cep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Cep:
+def cep(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Cep:
     """Call `cep` in this process, in an empty folder: `cep("run", "a.cep", stdin="{}")`."""
     monkeypatch.chdir(tmp_path)
+    standard_input = tmp_path_factory.mktemp("stdin") / "data"
     for name in ("NO_COLOR", "CEP_DEBUG"):
         monkeypatch.delenv(name, raising=False)
 
     def call(*arguments: object, stdin: str | bytes = "") -> Outcome:
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        read, write = os.pipe()
-        with open(write, "wb") as file:
-            file.write(data)
-        with open(read) as text:
+        standard_input.write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
+        with standard_input.open() as text:
             monkeypatch.setattr(sys, "stdin", text)
             capfd.readouterr()
             code = run([str(argument) for argument in arguments])

@@ -30,8 +30,8 @@ def number_of(what: str, outcome: Outcome) -> int:
 
 def login(**fields: object) -> bytes:
     """A login of ann ten seconds before her success; its raw fields can be set."""
-    text = line(25, "failure", **fields)
-    return text.encode()
+    outcome = {"outcome": "failure", **fields}
+    return line(25, **outcome).encode()
 
 
 REJECTED = {
@@ -199,7 +199,7 @@ def test_rules_with_ten_thousand_steps(cep: Cep, tmp_path: Path) -> None:
     assert "Traceback" not in outcome.err
 
 
-@pytest.mark.parametrize("depth", [90, 1_000, 100_000])
+@pytest.mark.parametrize("depth", [90, 1_000, 10_000])
 def test_rules_with_deep_parentheses(cep: Cep, tmp_path: Path, depth: int) -> None:
     condition = "(" * depth + 'user == "ann"' + ")" * depth
     (tmp_path / "deep.cep").write_text(f'rule deep {{ on login where {condition}  alert "hi" }}\n')

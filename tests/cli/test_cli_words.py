@@ -6,7 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from cep.cli.advice import field_advice, late_advice, nice_delay, reject_advice, stream_advice
+from cep.cli.advice import (
+    NO_EVENT,
+    field_advice,
+    late_advice,
+    nice_delay,
+    reject_advice,
+    stream_advice,
+)
 from cep.cli.closing import closing_line, rule_table, undecided_lines
 from cep.cli.session import RunOptions
 from cep.cli.speech import counted
@@ -57,24 +64,24 @@ def test_rejects() -> None:
 
 
 def test_fields_that_no_event_has() -> None:
-    assert field_advice("usr", ["x"], ["host", "user"]) == (
+    assert field_advice("usr", ["x"], ["host", "user"], NO_EVENT) == (
         "no event had the field `usr` that rule x reads (did you mean `user`?)"
     )
-    assert field_advice("q", ["x", "y"], ["host", "user"]) == (
-        "no event had the field `q` that rules x, y read"
+    assert field_advice("q", ["x", "y"], ["host", "user"], "none of the first 1,000 events") == (
+        "none of the first 1,000 events had the field `q` that rules x, y read"
     )
 
 
 def test_streams_without_events() -> None:
-    assert stream_advice("login", "type", ["Login", "logout"]) == (
+    assert stream_advice("login", "type", ["Login", "logout"], NO_EVENT) == (
         "stream login got no events: type field is `type`; values seen: Login, logout"
     )
-    assert stream_advice("login", "type", range(20)).endswith(
+    assert stream_advice("login", "type", range(20), NO_EVENT).endswith(
         "values seen: 0, 1, 2, 3, 4, 5, 6, 7, …"
     )
-    assert stream_advice("login", "kind", []) == (
-        "stream login got no events: type field is `kind`; no event has that field "
-        "(see --type-field)"
+    assert stream_advice("login", "kind", [], "none of the first 1,000 events") == (
+        "stream login got none of the first 1,000 events: type field is `kind`; no event has that "
+        "field (see --type-field)"
     )
 
 
