@@ -1,4 +1,4 @@
-"""Functions of a host: signatures from annotations, calls from rules, failures, installed packages."""
+"""Functions of a host: signatures, calls from rules, failures, installed packages."""
 
 import importlib.metadata
 from datetime import UTC, datetime, timedelta
