@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from dsl.source import Source
 
 
+TIDINESS = frozenset({"W008", "W009", "W010", "W014"})
+"""Warnings about how rules are written, not about what they find: `cep check` is for these."""
+
+
 class UnusableRules(Problem):
     """The rules have errors, which have been shown already; only the count is left to say."""
 
@@ -93,7 +97,7 @@ def load_rules(
         errors = sum(found.severity == "error" for found in error.diagnostics)
         raise UnusableRules(f"the rules have {counted(errors, 'error')}") from error
     if warnings:
-        show_diagnostics(ruleset.warnings)
+        show_diagnostics(found for found in ruleset.warnings if found.code not in TIDINESS)
     return ruleset
 
 

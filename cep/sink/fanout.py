@@ -50,6 +50,7 @@ class Fanout:
         self.accounts = [Account(sink) for sink in sinks]
         self._report = report
         self._started = perf_counter()
+        self._left: ClosedPipe | None = None
 
     def write(self, matches: Sequence[Match]) -> None:
         """Give the matches to all sinks and flush. Raises `SinkError` if no sink is left."""
@@ -89,16 +90,18 @@ class Fanout:
     def _give_up(self, account: Account, fault: SinkError) -> None:
         """Leave the sink out; the fault is raised if it was the last one or its reader left."""
         account.failed = True
-        if isinstance(fault, ClosedPipe) or all(other.failed for other in self.accounts):
+        if isinstance(fault, ClosedPipe):
+            self._left = fault
+        if self._left is not None or all(other.failed for other in self.accounts):
             raise fault
         self._report(f"{fault}; the run goes on without this output")
 
     def close(self) -> None:
         """Close all sinks, also when one fails; then tell of undelivered matches and slow sinks.
 
-        Raises `ClosedPipe` if a reader left.
+        Raises `ClosedPipe` if a reader left, now or earlier; then nobody is told anything.
         """
-        left: ClosedPipe | None = None
+        left = self._left
         for account in self.accounts:
             try:
                 account.sink.close()

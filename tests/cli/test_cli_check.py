@@ -118,7 +118,7 @@ def test_tests_that_pass(cep: Cep, rules: Path) -> None:
 def test_a_failure_is_shown_with_its_place(cep: Cep, mixed: Path) -> None:
     outcome = cep("test", mixed)
     assert outcome.code == FAILED
-    assert f'FAILED guessed "two are enough"  ({mixed}:20:1)' in outcome.out
+    assert f'FAILED guessed "two are enough"  ({mixed}:19:1)' in outcome.out
     assert outcome.err.startswith("2 tests: 1 passed, 1 failed in ")
 
 
@@ -168,7 +168,7 @@ def test_junit_writes_a_report(cep: Cep, mixed: Path) -> None:
     passed, failed = suite
     assert (passed.get("classname"), passed.get("name")) == ("guessed", "fires")
     assert len(passed) == 0
-    assert (failed.get("file"), failed.get("line")) == (str(mixed), "20")
+    assert (failed.get("file"), failed.get("line")) == (str(mixed), "19")
     assert failed[0].tag == "failure"
     assert failed[0].text
 
