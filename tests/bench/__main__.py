@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,21 +27,23 @@ def main() -> int:
         print(comparison(read(old), read(new)))
         return 0
     setting = Setting(options.data, options.quick, options.repetitions)
-    rows = [row for name in options.only for row in _rows(name, setting)]
+    rows = list(_measured(options.only, setting))
     save(result(rows, options.quick), options.output)
     print(table(rows))
     print(f"\nwritten to {options.output}", file=sys.stderr)
     return 0
 
 
-def _rows(name: str, setting: Setting) -> list[Row]:
-    """The rows of one workload; one row that says so where its rules are refused."""
-    print(f"{name} …", file=sys.stderr, flush=True)
-    try:
-        return list(WORKLOADS[name](setting))
-    except cep.RuleError as error:
-        said = "; ".join(f"{found.code} {found.message}" for found in error.diagnostics)
-        return [Row(name=name, value=None, unit="", ok=False, note=f"refused: {said}")]
+def _measured(names: list[str], setting: Setting) -> Iterator[Row]:
+    """The rows of the workloads, told as they come; one that says so where rules are refused."""
+    for name in names:
+        try:
+            for row in WORKLOADS[name](setting):
+                print(table([row]).splitlines()[1], file=sys.stderr, flush=True)
+                yield row
+        except cep.RuleError as error:
+            said = "; ".join(f"{found.code} {found.message}" for found in error.diagnostics)
+            yield Row(name=name, value=None, unit="", ok=False, note=f"refused: {said}")
 
 
 def _options() -> argparse.Namespace:

@@ -72,6 +72,19 @@ def test_an_event_that_no_rule_names_costs_the_same_under_many_rules() -> None:
     assert many <= one + 0.1
 
 
+def test_a_failure_does_not_feel_how_many_came_before_it() -> None:
+    def failures(first: int, count: int) -> list[dict[str, Any]]:
+        return [
+            {"type": "login", "user": "bob", "ok": False, "time": first + i} for i in range(count)
+        ]
+
+    few, many = (
+        lines_per_event(questions.W5, failures(size, 100), before=failures(0, size))
+        for size in (50, 5_000)
+    )
+    assert many <= 1.2 * few
+
+
 def test_a_payment_does_not_feel_how_many_orders_are_open() -> None:
     few, many = (
         lines_per_event(
