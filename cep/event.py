@@ -10,7 +10,8 @@ An event `e` has
 * `e.f0`, `e.f1`, …: one attribute for each mentioned path, None when null or missing;
 * `e.raw`: the original (the bytes of a JSON line, or the mapping a host gave), `e.src` and
   `e.pos`: where it came from; `e.s`: the name of its derived stream, None for input events;
-* `e.r`, only where streams have a `dedup`: one bit for each of them that drops it as a repeat.
+* `e.r`, only where streams have a `dedup`: one bit for each of them that drops it as a repeat;
+  `e.n0`, …, only where a `select` asks a table: its fields as they were when the event came.
 
 A value that is not of the inferred type is boxed as `Odd`: whatever the compiled code tries on it
 raises, and the careful form of the condition takes over. So compiled code may compare a number
@@ -96,9 +97,12 @@ class EventShape:
     ('ann', 'Rome')
     """
 
-    def __init__(self, uses: Mapping[Path, FieldUse], *, marks_repeats: bool = False) -> None:
+    def __init__(
+        self, uses: Mapping[Path, FieldUse], *, marks_repeats: bool = False, notes: int = 0
+    ) -> None:
         self.uses = dict(uses)
         self.marks_repeats = marks_repeats
+        self.notes = notes
         self.attributes = {path: f"f{i}" for i, path in enumerate(self.uses)}
         self._nested = [path for path in self.uses if len(path) > 1]
         self._heads = list(dict.fromkeys(path[0] for path in self._nested))
@@ -118,6 +122,9 @@ class EventShape:
         if self.marks_repeats:
             names["r"] = int
             defaults["r"] = 0
+        for i in range(self.notes):
+            names[f"n{i}"] = Any
+            defaults[f"n{i}"] = None
         rename = {name: f"{secret}.{name}" for name in names}
         members: list[tuple[str, Any, Any]] = [
             (name, names[name], default) for name, default in defaults.items()

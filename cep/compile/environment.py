@@ -13,7 +13,7 @@ from typing import Any
 
 from cep.event import EventShape
 from cep.plan.automaton import Variable
-from cep.plan.values import Seen, Tally, Unrepeated
+from cep.plan.values import Noted, Seen, Tally, Unrepeated
 from dsl.checked import (
     AlertValue,
     EventTime,
@@ -62,6 +62,7 @@ class Surroundings:
 
     `lists`: items by list name. `functions`: the host's. `tables`: what stands for a table, by its
     name. `repeats`: by the name of a stream that drops repeats, its bit in the mark of an event.
+    `notes`: the attributes of what is noted in events when they come.
     """
 
     shape: EventShape
@@ -69,6 +70,7 @@ class Surroundings:
     functions: Mapping[str, FunctionSignature]
     tables: Mapping[str, Placed]
     repeats: Mapping[str, int]
+    notes: Mapping[Noted, str]
     constants: Constants = field(default_factory=Constants)
     temporaries: int = 0
 
@@ -142,6 +144,8 @@ class EventEnv(BaseEnv):
             return self.tally(leaf)
         if isinstance(leaf, Unrepeated):
             return f"(not {self.event}.r & {self.around.repeats[leaf.stream]})"
+        if isinstance(leaf, Noted):
+            return f"{self.event}.{self.around.notes[leaf]}"
         if isinstance(leaf, Lookup):
             from cep.compile.expressions import careful_value
 

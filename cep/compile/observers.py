@@ -1,11 +1,12 @@
-"""Handlers of events that belong to no rule: the `dedup` of streams, and tables made from streams.
+"""Handlers of events that belong to no rule: what streams do with them, and tables of streams.
 
 In: the checked rules and their streams. Out: for each of the two a `CompiledObserver`, which finds
 its events by constants as rules do.
 
-* **Repeats** are told before any rule sees the event: a stream's `dedup` is asked once for each
-  event that is otherwise in the stream, whatever rules ask of it, and what it drops is marked in
-  the event (`e.r`, one bit a stream). So all rules get the same answer.
+* **Before** any rule sees the event, a stream's `dedup` is asked, once for each event that is
+  otherwise in the stream, whatever rules ask of it, and what it drops is marked in the event
+  (`e.r`, one bit a stream). So all rules get the same answer. And fields of a `select` that asks
+  a table are noted in the event (`e.n0`, …), since the row may be another one when they are read.
 * **Tables** change after all rules have seen the event. All that the event means to any table is
   worked out before the first of them changes.
 """
@@ -21,7 +22,7 @@ from cep.compile.writer import Writer
 from cep.plan.automaton import Atom, Origin
 from cep.plan.dispatch import Dispatch, Entry, dispatch_atoms, mentioned
 from cep.plan.streams import Streams
-from cep.plan.values import Unrepeated
+from cep.plan.values import Noted, Unrepeated
 from dsl import checked
 from dsl.checked import CheckedRules, Field, Lookup, Value
 from dsl.types import Type
@@ -31,13 +32,17 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Events of `stream` to be noticed under a key. `row`: what a table keeps of them, by path."""
+    """Events of `stream` that are seen by `target`, its `dedup` or a table, under a key.
 
-    target: Placed
+    `row`: what a table keeps of them, by path. `notes`: what is noted in them before.
+    """
+
+    target: Placed | None
     stream: str
     origins: tuple[Origin, ...]
-    key: tuple[Value, ...]
+    key: tuple[Value, ...] = ()
     row: tuple[tuple[Path, Value], ...] = ()
+    notes: tuple[Noted, ...] = ()
 
     def values(self) -> Iterator[Value]:
         """All that is read of an event."""
@@ -45,23 +50,32 @@ class Watched:
             yield from origin.filters
         yield from self.key
         yield from (value for _, value in self.row)
+        yield from self.notes
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """All that is watched: streams that drop repeats, parents first, and tables of streams."""
+    """All that is watched: streams that do something with their events before the rules (parents
+    first), and tables of streams."""
 
-    repeats: tuple[Watched, ...]
+    before: tuple[Watched, ...]
     tables: tuple[Watched, ...]
 
     @property
     def bits(self) -> dict[str, int]:
         """The bit in the mark of an event for each stream that drops repeats."""
-        return {watched.stream: 1 << i for i, watched in enumerate(self.repeats)}
+        names = [watched.stream for watched in self.before if watched.target is not None]
+        return {name: 1 << i for i, name in enumerate(names)}
+
+    @property
+    def notes(self) -> dict[Noted, str]:
+        """The attribute of an event for everything that is noted in events."""
+        every = dict.fromkeys(note for watched in self.before for note in watched.notes)
+        return {note: f"n{i}" for i, note in enumerate(every)}
 
     def uses(self) -> Iterator[tuple[Path, Type, bool]]:
         """The fields that are read, and as what."""
-        for watched in (*self.repeats, *self.tables):
+        for watched in (*self.before, *self.tables):
             yield from mentioned(watched.values())
 
 
@@ -79,28 +93,30 @@ class CompiledObserver:
 
 def observed(rules: CheckedRules, streams: Streams) -> Observed:
     """What must be watched for these rules."""
-    repeats = tuple(
-        _repeats(stream, stream.dedup, streams)
-        for stream in rules.streams.values()
-        if stream.dedup is not None
-    )
+    before = [_before(stream, streams) for stream in rules.streams.values()]
     paths = _paths_read(rules)
     tables = tuple(
         _table(table, table.stream, paths[name], streams)
         for name, table in rules.tables.items()
         if table.stream is not None and name in paths
     )
-    return Observed(repeats, tables)
+    doing = tuple(one for one in before if one.target is not None or one.notes)
+    return Observed(doing, tables)
 
 
-def _repeats(stream: checked.Stream, dedup: checked.StreamDedup, streams: Streams) -> Watched:
-    own = Unrepeated(stream.name, type=Type.BOOL)
+def _before(stream: checked.Stream, streams: Streams) -> Watched:
+    """What a stream does with its events before the rules; those that its own `dedup` will drop
+    are among them."""
+    name = stream.name
+    own = Unrepeated(name, type=Type.BOOL)
     origins = tuple(
-        Origin(o.source, tuple(f for f in o.filters if f != own))
-        for o in streams.origins(stream.name)
+        Origin(o.source, tuple(f for f in o.filters if f != own)) for o in streams.origins(name)
     )
-    key = tuple(streams.on_event(stream.name, value) for value in dedup.by)
-    return Watched(Placed("repeats", stream.name), stream.name, origins, key)
+    notes = streams.notes(name)
+    if stream.dedup is None:
+        return Watched(None, name, origins, notes=notes)
+    key = tuple(streams.on_event(name, value) for value in stream.dedup.by)
+    return Watched(Placed("repeats", name), name, origins, key, notes=notes)
 
 
 def _table(
@@ -141,14 +157,14 @@ def _values_in(item: object) -> Iterator[Value]:
 # ---------------------------------------------------------------------------- the code
 
 
-def compile_repeats(watched: Sequence[Watched], around: Surroundings) -> CompiledObserver | None:
-    """The observer of all streams that drop repeats; None when there are none."""
-    return _compile(watched, around, _write_repeats) if watched else None
+def compile_before(watched: Sequence[Watched], around: Surroundings) -> CompiledObserver | None:
+    """What streams do with events before the rules see them; None when they do nothing."""
+    return _compile(watched, around, _write_before) if watched else None
 
 
-def compile_tables(watched: Sequence[Watched], around: Surroundings) -> CompiledObserver | None:
-    """The observer of all tables made from streams; None when there are none."""
-    return _compile(watched, around, _write_tables) if watched else None
+def compile_after(watched: Sequence[Watched], around: Surroundings) -> CompiledObserver | None:
+    """How tables change after the rules have seen an event; None when none is of a stream."""
+    return _compile(watched, around, _write_after) if watched else None
 
 
 Write = Callable[[Writer, Entry, Sequence[Watched], EventEnv], None]
@@ -176,17 +192,21 @@ def _compile(watched: Sequence[Watched], around: Surroundings, write: Write) -> 
     return CompiledObserver(found, w.text(), around.constants.values)
 
 
-def _write_repeats(w: Writer, entry: Entry, watched: Sequence[Watched], env: EventEnv) -> None:
-    """A stream comes after its parents, so their marks are there when its conditions ask them."""
+def _write_before(w: Writer, entry: Entry, watched: Sequence[Watched], env: EventEnv) -> None:
+    """A stream comes after its parents, so what they note is there when its conditions ask it."""
     for index in entry.atoms:
         one = watched[index]
         _test(w, f"x{index}", entry.filters[index], env)
-        key = "".join(f"key_of({careful_value(value, env)}), " for value in one.key)
-        with w.block(f"if x{index} and {env.constant(one.target)}.has(({key}), t):"):
-            w(f"e.r |= {1 << index}")
+        with w.block(f"if x{index}:"):
+            for note in one.notes:
+                w(f"e.{env.around.notes[note]} = {careful_value(note.value, env)}")
+            if one.target is not None:
+                key = "".join(f"key_of({careful_value(value, env)}), " for value in one.key)
+                with w.block(f"if {env.constant(one.target)}.has(({key}), t):"):
+                    w(f"e.r |= {env.around.repeats[one.stream]}")
 
 
-def _write_tables(w: Writer, entry: Entry, watched: Sequence[Watched], env: EventEnv) -> None:
+def _write_after(w: Writer, entry: Entry, watched: Sequence[Watched], env: EventEnv) -> None:
     for index in entry.atoms:
         one = watched[index]
         _test(w, f"x{index}", entry.filters[index], env)
@@ -195,8 +215,10 @@ def _write_tables(w: Writer, entry: Entry, watched: Sequence[Watched], env: Even
             cells = (f"{path!r}: {careful_value(value, env)}" for path, value in one.row)
             w(f"r{index} = {{{', '.join(cells)}}}")
     for index in entry.atoms:
+        target = watched[index].target
+        assert target is not None
         with w.block(f"if x{index}:"):
-            w(f"{env.constant(watched[index].target)}.put(k{index}, t, r{index})")
+            w(f"{env.constant(target)}.put(k{index}, t, r{index})")
 
 
 def _test(w: Writer, name: str, conditions: Iterable[Value], env: EventEnv) -> None:

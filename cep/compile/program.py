@@ -104,9 +104,9 @@ class Program:
 
     def _take_code(self, compiled: CompiledRules) -> None:
         parts = [
-            *self._observer(compiled.repeats, BEFORE_RULES),
+            *self._observer(compiled.before, BEFORE_RULES),
             *(self._part(rule, run) for rule, run in zip(compiled.rules, self.rules, strict=True)),
-            *self._observer(compiled.tables, AFTER_RULES),
+            *self._observer(compiled.after, AFTER_RULES),
         ]
         self._derived = _by_source(parts)
         self._loop = self._make_loop(parts)

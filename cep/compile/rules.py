@@ -20,8 +20,8 @@ from cep.compile.match_code import MatchCode
 from cep.compile.observers import (
     CompiledObserver,
     Observed,
-    compile_repeats,
-    compile_tables,
+    compile_after,
+    compile_before,
     observed,
 )
 from cep.compile.rule_code import write_rule
@@ -79,7 +79,7 @@ class CompiledRule:
 class CompiledRules:
     """All rules, in the order of their names, and the shape of the events that they read.
 
-    `repeats` and `tables`: what is done with an event before and after the rules (see `observers`).
+    `before` and `after`: what is done with an event before and after the rules (see `observers`).
     """
 
     checked: CheckedRules
@@ -88,8 +88,8 @@ class CompiledRules:
     lists: Mapping[str, Sequence[Any]]
     observed: Observed
     rules: list[CompiledRule] = field(default_factory=list)
-    repeats: CompiledObserver | None = None
-    tables: CompiledObserver | None = None
+    before: CompiledObserver | None = None
+    after: CompiledObserver | None = None
 
 
 def compile_rules(rules: CheckedRules, lists: Mapping[str, Sequence[Any]]) -> CompiledRules:
@@ -100,7 +100,7 @@ def compile_rules(rules: CheckedRules, lists: Mapping[str, Sequence[Any]]) -> Co
     uses = [use for automaton in automata for use in _uses(automaton, streams)]
     uses += _stream_uses(rules, streams)
     uses += [(path, FieldUse(kind, asked)) for path, kind, asked in watched.uses()]
-    shape = EventShape(merge_uses(uses), marks_repeats=bool(watched.repeats))
+    shape = EventShape(merge_uses(uses), marks_repeats=bool(watched.bits), notes=len(watched.notes))
     return _compile_all(automata, CompiledRules(rules, streams, shape, lists, watched))
 
 
@@ -118,8 +118,8 @@ def _compile_all(automata: Sequence[Automaton], compiled: CompiledRules) -> Comp
         around, at_match = surroundings(compiled), surroundings(compiled)
         compiled.rules.append(_compile(automaton, compiled, around, at_match))
     watched = compiled.observed
-    compiled.repeats = compile_repeats(watched.repeats, surroundings(compiled))
-    compiled.tables = compile_tables(watched.tables, surroundings(compiled))
+    compiled.before = compile_before(watched.before, surroundings(compiled))
+    compiled.after = compile_after(watched.tables, surroundings(compiled))
     return compiled
 
 
@@ -131,6 +131,7 @@ def surroundings(compiled: CompiledRules) -> Surroundings:
         compiled.checked.functions,
         {name: Placed("table", name) for name in compiled.checked.tables},
         compiled.observed.bits,
+        compiled.observed.notes,
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from cep.plan.automaton import Origin
-from cep.plan.values import Unrepeated, rewrite
+from cep.plan.values import Noted, Unrepeated, noted, rewrite
 from dsl import checked
 from dsl.checked import (
     CallFunction,
@@ -68,7 +68,7 @@ class Streams:
         inherited = self._inherited(stream.parents)
         if stream.select is None:
             return inherited
-        return {field: _on(inherited, value) for field, value in stream.select}
+        return {field: noted(_on(inherited, value)) for field, value in stream.select}
 
     def _inherited(self, parents: tuple[str, ...]) -> Fields:
         """The fields of the parents; where they differ, of the first parent that has the event."""
@@ -76,7 +76,15 @@ class Streams:
         if not known or all(fields == known[0] for fields in known):
             return known[0] if known else None
         names = sorted({name for fields in known if fields is not None for name in fields})
-        return {name: self._choose(parents, name) for name in names}
+        return {name: noted(self._choose(parents, name)) for name in names}
+
+    def notes(self, name: str) -> tuple[Noted, ...]:
+        """What must be noted in an event of the stream that was not noted for all its parents."""
+        parents = self._streams[name].parents
+        fields = self.fields(name)
+        if fields is None or (parents and all(fields == self.fields(p) for p in parents)):
+            return ()
+        return tuple(dict.fromkeys(v for v in fields.values() if isinstance(v, Noted)))
 
     def _choose(self, parents: tuple[str, ...], name: str) -> Value:
         value: Value = Const(None, type=Type.NULL)

@@ -17,6 +17,7 @@ from dsl.checked import (
     Const,
     Disjunction,
     IsMissing,
+    Lookup,
     LoopValue,
     Negation,
     StepAggregate,
@@ -46,6 +47,21 @@ class Unrepeated(Value):
     """True when the event is not dropped as a repeat by the `dedup` of `stream`."""
 
     stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted(Value):
+    """A field of a stream whose `select` asks a table: worked out when the event comes, and noted
+    in the event, since the table may have changed when the field is read."""
+
+    value: Value
+
+
+def noted(value: Value) -> Value:
+    """The value as it was when the event came, where that makes a difference."""
+    whole = rewrite(value, lambda part: part.value if isinstance(part, Noted) else None)
+    asks = any(isinstance(part, Lookup) for part in whole.walk())
+    return Noted(whole, type=value.type) if asks else value
 
 
 TRUE = Const(True, type=Type.BOOL)

@@ -407,6 +407,54 @@ def test_a_value_of_another_type_is_in_the_row_as_it_is():
     assert Run(text)((1, "P", {"k": 1, "v": "text"}), (2, "A", {"k": 1})) == ["text"]
 
 
+SELECTS = """
+table t from P key k
+stream s from A { select { k = k  v = t[k].v  any_ops = any(ks, x, t[x].v == "old") } }
+stream child from s where v == "old"
+stream both from s, B
+"""
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "on a: s  alert { x = a.v }",
+        "on a: child  alert { x = a.v }",
+        "on a: s where v == this.v  alert { x = a.v }",
+        "by k  sequence within 1m { a: s  b: C }  alert { x = a.v }",
+        "by k  sequence within 1m { a: s  b: C where a.v == \"old\" }  alert { x = a.v }",
+        "by k  sequence within 1m { a: child  b: C }  alert { x = a.v }",
+        "by k  sequence within 1m { a: both  b: C }  alert { x = a.v }",
+        "by k  sequence within 1m { a: s+  b: C }  alert { x = max(a.v) }",
+        'by k  sequence within 1m { a: s  b: C }  alert { x = if(a.any_ops, "old", "new") }',
+        "by v  sequence within 1m { a: s  b: C by was }  alert { x = v }",
+    ],
+)
+def test_a_selected_field_is_what_the_table_held_when_the_event_came(rule):
+    events = [
+        (1, "P", {"k": 1, "v": "old"}),
+        (2, "A", {"k": 1, "ks": [2, 1]}),
+        (3, "P", {"k": 1, "v": "new"}),
+        (4, "C", {"k": 1, "was": "old"}),
+    ]
+    assert Run(f"{SELECTS}rule r {{ {rule} }}")(*events) == ["old"]
+
+
+def test_a_selected_field_of_another_parent():
+    text = f"{SELECTS}rule r {{ on b: both where kind == 2  alert {{ x = b.v }} }}"
+    assert Run(text)((1, "B", {"k": 1, "v": 5, "kind": 2})) == [5]
+
+
+def test_dedup_by_a_field_that_asks_a_table():
+    text = """
+    table t from P key k
+    stream s from A { select { v = t[k].v } dedup by v for 1m }
+    rule r { on s }
+    """
+    events = [(1, "P", {"k": 1, "v": 1}), (2, "P", {"k": 2, "v": 1}), (3, "P", {"k": 3, "v": 2})]
+    assert Run(text)(*events, *((3 + n, "A", {"k": n}) for n in (1, 2, 3))) == [4, 6]
+
+
 def test_a_table_may_ask_itself():
     text = """
     stream rising from P where v > (t[k].v ?? 0)
@@ -561,6 +609,7 @@ def test_engines_without_dedup_have_events_without_a_mark():
     marked = cep.loads(f"{STREAM}rule r {{ on once }}").compiled.shape.type
     plain = cep.loads("rule r { on A }").compiled.shape.type
     assert ("r" in marked.__struct_fields__, "r" in plain.__struct_fields__) == (True, False)
+    assert "n0" not in marked.__struct_fields__
 
 
 def test_no_window_for_no_time():
