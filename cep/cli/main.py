@@ -75,12 +75,9 @@ def _unknown(name: str) -> str:
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
     if value:
-        from importlib.metadata import PackageNotFoundError, version
+        from cep import __version__
 
-        try:
-            click.echo(f"cep {version('cep')}")
-        except PackageNotFoundError:
-            click.echo("cep (run from a checkout, not installed)")
+        click.echo(f"cep {__version__}")
         ctx.exit()
 
 

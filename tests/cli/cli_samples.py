@@ -22,7 +22,7 @@ class Outcome:
     @property
     def records(self) -> list[dict[str, Any]]:
         """Standard output as JSON lines."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        return [json.loads(line) for line in self.out.split("\n") if line]
 
 
 Cep = Callable[..., Outcome]

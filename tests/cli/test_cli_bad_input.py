@@ -252,3 +252,26 @@ def test_rule_files_that_are_none(cep: Cep, tmp_path: Path, data: bytes) -> None
     outcome = cep("check", "odd.cep")
     assert outcome.code in (DONE, FAILED, WRONG_USE)
     assert "internal fault" not in outcome.err
+
+
+TAKEN = {
+    "400 digits": {"n": 10**400},
+    "very small": {"n": 1e-320},
+    "deep": {"n": json.loads("[" * 500 + "]" * 500)},
+    "escapes": {"n": "\x1b[2J\u2028\u0000"},
+    "same name twice": {"N": 1, "n": 2},
+    "names with dots and blanks": {"a.b c": 1, "": 2},
+}
+
+
+@pytest.mark.parametrize("output", ["-", "found.csv", "found.db", "found.txt"])
+@pytest.mark.parametrize("fields", TAKEN.values(), ids=TAKEN)
+def test_odd_values_can_be_part_of_a_match(
+    cep: Cep, rules: Path, fields: dict[str, object], output: str
+) -> None:
+    data = BEFORE + login(**fields) + AFTER
+    outcome = cep("run", rules, "-o", output, stdin=data)
+    assert outcome.code == DONE, outcome.err
+    assert number_of("match", outcome) == 1
+    if output == "-":
+        assert outcome.records[0]["events"]["fail"][3].items() >= fields.items()
