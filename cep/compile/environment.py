@@ -50,28 +50,30 @@ class Constants:
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A constant that stands for an object of the program that runs the code: each program has its
-    own. `kind`: "table" (by its name) or "repeats" (by the name of the stream)."""
+    own. `kind`: "table" (by its name; with `path`: what finds that value of a row) or "repeats" (by
+    the name of the stream)."""
 
     kind: str
     name: str
+    path: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Surroundings:
     """What all the code of one rule stands in.
 
-    `lists`: items by list name. `functions`: the host's. `tables`: what stands for a table, by its
-    name. `repeats`: by the name of a stream that drops repeats, its bit in the mark of an event.
-    `notes`: the attributes of what is noted in events when they come.
+    `lists`: items by list name. `functions`: the host's. `repeats`: by the name of a stream that
+    drops repeats, its bit in the mark of an event. `notes`: the attributes of what is noted in
+    events when they come.
     """
 
     shape: EventShape
     lists: Mapping[str, Sequence[Any]]
     functions: Mapping[str, FunctionSignature]
-    tables: Mapping[str, Placed]
     repeats: Mapping[str, int]
     notes: Mapping[Noted, str]
     constants: Constants = field(default_factory=Constants)
+    finders: dict[tuple[str, tuple[str, ...]], Placed] = field(default_factory=dict)
     temporaries: int = 0
 
     def temporary(self) -> str:
@@ -111,9 +113,10 @@ class BaseEnv:
     def _field_type(self, path: tuple[str, ...]) -> Type:
         return self.around.shape.uses[path].type
 
-    def _lookup(self, leaf: Lookup, key: str) -> str:
-        table = self.constant(self.around.tables[leaf.table])
-        return f"{table}.find({key}, {leaf.path!r})"
+    def finder(self, lookup: Lookup) -> Placed:
+        """Stands for the function from a key to the value in its row of the table."""
+        placed = Placed("table", lookup.table, lookup.path)
+        return self.around.finders.setdefault((lookup.table, lookup.path), placed)
 
 
 class EventEnv(BaseEnv):
@@ -146,10 +149,6 @@ class EventEnv(BaseEnv):
             return f"(not {self.event}.r & {self.around.repeats[leaf.stream]})"
         if isinstance(leaf, Noted):
             return f"{self.event}.{self.around.notes[leaf]}"
-        if isinstance(leaf, Lookup):
-            from cep.compile.expressions import careful_value
-
-            return self._lookup(leaf, careful_value(leaf.key, self))
         if isinstance(leaf, Local):
             return leaf.name
         raise AssertionError(f"nothing to load {leaf!r} from while an event is tested")
@@ -230,10 +229,6 @@ class MatchEnv(BaseEnv):
             return f"F[{leaf.name!r}]"
         if isinstance(leaf, WindowValue):
             return f"W[{leaf.name!r}]"
-        if isinstance(leaf, Lookup):
-            from cep.compile.expressions import careful_value
-
-            return self._lookup(leaf, careful_value(leaf.key, self))
         if isinstance(leaf, Local):
             return leaf.name
         if isinstance(leaf, EventTime):

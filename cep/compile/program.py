@@ -128,7 +128,10 @@ class Program:
         return [self._own(c) if isinstance(c, Placed) else c for c in constants]
 
     def _own(self, placed: Placed) -> object:
-        return self.tables[placed.name] if placed.kind == "table" else self.repeats[placed.name]
+        if placed.kind == "repeats":
+            return self.repeats[placed.name]
+        table = self.tables[placed.name]
+        return table.finder(placed.path) if placed.path else table
 
     # ------------------------------------------------------------------ running
 

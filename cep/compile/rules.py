@@ -15,7 +15,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from cep.compile.environment import Placed, Surroundings
+from cep.compile.environment import Surroundings
 from cep.compile.match_code import MatchCode
 from cep.compile.observers import (
     CompiledObserver,
@@ -129,7 +129,6 @@ def surroundings(compiled: CompiledRules) -> Surroundings:
         compiled.shape,
         compiled.lists,
         compiled.checked.functions,
-        {name: Placed("table", name) for name in compiled.checked.tables},
         compiled.observed.bits,
         compiled.observed.notes,
     )

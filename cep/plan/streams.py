@@ -7,7 +7,7 @@ these, so that at run time there is nothing left of a chain of streams but condi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from cep.plan.automaton import Origin
@@ -28,6 +28,15 @@ from dsl.types import Type
 
 Fields = Mapping[str, Value] | None
 """The fields of a stream that selects them; None: those of the event itself."""
+
+
+class _Union(dict[str, Value]):
+    """The fields that some parents of a stream select, where another parent has those of the event
+    itself; `other` gives any further field."""
+
+    def __init__(self, fields: Mapping[str, Value], other: Callable[[Field], Value]) -> None:
+        super().__init__(fields)
+        self.other = other
 
 
 class Streams:
@@ -76,7 +85,10 @@ class Streams:
         if not known or all(fields == known[0] for fields in known):
             return known[0] if known else None
         names = sorted({name for fields in known if fields is not None for name in fields})
-        return {name: noted(self._choose(parents, name)) for name in names}
+        fields = {name: noted(self._choose(parents, Field((name,)))) for name in names}
+        if None not in known:
+            return fields
+        return _Union(fields, lambda field: self._choose(parents, field))
 
     def notes(self, name: str) -> tuple[Noted, ...]:
         """What must be noted in an event of the stream that was not noted for all its parents."""
@@ -86,10 +98,11 @@ class Streams:
             return ()
         return tuple(dict.fromkeys(v for v in fields.values() if isinstance(v, Noted)))
 
-    def _choose(self, parents: tuple[str, ...], name: str) -> Value:
+    def _choose(self, parents: tuple[str, ...], field: Field) -> Value:
+        """A field of the first parent that has the event."""
         value: Value = Const(None, type=Type.NULL)
         for parent in reversed(parents):
-            mine = _on(self.fields(parent), Field((name,)))
+            mine = _on(self.fields(parent), field)
             value = CallFunction("if", (self._belongs(parent), mine, value))
         return value
 
@@ -112,6 +125,8 @@ def _on(fields: Fields, value: Value) -> Value:
         dotted = ".".join(part.path)
         if dotted in fields:
             return fields[dotted]
+        if part.path[0] not in fields and isinstance(fields, _Union):
+            return fields.other(part)
         selected = fields.get(part.path[0], Const(None, type=Type.NULL))
         for name in part.path[1:]:
             selected = GetField(selected, name)

@@ -9,7 +9,7 @@ their window is, both by timers of the engine clock, also when no event comes an
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from cep.event import lookup, unbox
@@ -32,6 +32,9 @@ class Table(Protocol):
 
     def find(self, key: Any, path: Path) -> Any:
         """The value at `path` in the row of a key; None without such a row or value."""
+
+    def finder(self, path: Path) -> Callable[[Any], Any]:
+        """`find` for one path, as rules call it."""
 
     def keys(self) -> Iterable[Any]:
         """The keys that have a row, as values of the language."""
@@ -63,6 +66,9 @@ class FileTable:
         row = self.rows.get(key_of(key))
         return None if row is None else unbox(lookup(row, path))
 
+    def finder(self, path: Path) -> Callable[[Any], Any]:
+        return lambda key: self.find(key, path)
+
     def keys(self) -> Iterable[Any]:
         return map(plain_key, self.rows)
 
@@ -84,6 +90,9 @@ class StreamTable:
     def find(self, key: Any, path: Path) -> Any:
         row = self.rows.get(key_of(key))
         return None if row is None else row[1][path]
+
+    def finder(self, path: Path) -> Callable[[Any], Any]:
+        return lambda key: self.find(key, path)
 
     def keys(self) -> Iterable[Any]:
         return map(plain_key, self.rows)

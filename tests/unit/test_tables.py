@@ -422,7 +422,7 @@ stream both from s, B
         "on a: child  alert { x = a.v }",
         "on a: s where v == this.v  alert { x = a.v }",
         "by k  sequence within 1m { a: s  b: C }  alert { x = a.v }",
-        "by k  sequence within 1m { a: s  b: C where a.v == \"old\" }  alert { x = a.v }",
+        'by k  sequence within 1m { a: s  b: C where a.v == "old" }  alert { x = a.v }',
         "by k  sequence within 1m { a: child  b: C }  alert { x = a.v }",
         "by k  sequence within 1m { a: both  b: C }  alert { x = a.v }",
         "by k  sequence within 1m { a: s+  b: C }  alert { x = max(a.v) }",

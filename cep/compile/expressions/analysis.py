@@ -7,6 +7,7 @@ holds, and which parts nest so deep that they are computed first, into a tempora
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from cep.compile.expressions.call import is_leaf
 from cep.compile.expressions.calls import choices
@@ -25,6 +26,7 @@ from dsl.checked import (
     IsMissing,
     IsNull,
     Local,
+    Lookup,
     Minus,
     NamedList,
     Negation,
@@ -64,6 +66,10 @@ class Analysis:
             found = self._types[id(value)] = self._type(value)
             self._keep.append(value)
         return found
+
+    def finder(self, lookup: Lookup) -> Any:
+        """What stands for the function from a key to the value in its row of the table."""
+        return self.env.finder(lookup)
 
     def _bottom_up(self, root: Value) -> None:
         heights: dict[int, int] = {}

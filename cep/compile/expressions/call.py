@@ -25,6 +25,7 @@ from dsl.checked import (
     IsMissing,
     IsNull,
     Local,
+    Lookup,
     Minus,
     NamedList,
     Negation,
@@ -71,6 +72,7 @@ class Names(Protocol):
     def constant(self, obj: object) -> str: ...
     def list_items(self, name: str) -> Sequence[Scalar]: ...
     def host_function(self, name: str) -> FunctionSignature | None: ...
+    def finder(self, lookup: Lookup) -> Any: ...
 
 
 _COMPOSITE = (
@@ -92,6 +94,7 @@ _COMPOSITE = (
     Conjunction,
     Disjunction,
     Local,
+    Lookup,
 )
 
 

@@ -16,7 +16,17 @@ from cep.compile.expressions.call import COUNTED, UNARY, Call, Names
 from cep.compile.expressions.function_calls import function_call
 from cep.compile.expressions.operators import COMPARISONS, arith
 from cep.runtime import functions as f
-from dsl.checked import Arith, CallFunction, Coalesce, Comparison, GetField, GetIndex, Minus, Value
+from dsl.checked import (
+    Arith,
+    CallFunction,
+    Coalesce,
+    Comparison,
+    GetField,
+    GetIndex,
+    Lookup,
+    Minus,
+    Value,
+)
 from dsl.types import Type
 
 
@@ -34,6 +44,8 @@ def as_call(value: Value, names: Names) -> Call | None:
         return Call(partial(_get_field, value.name), (value.value,), nullable=True)
     if isinstance(value, GetIndex):
         return Call(f.get_index, (value.value, value.index), nullable=True)
+    if isinstance(value, Lookup):
+        return Call(names.finder(value), (value.key,), nullable=True)
     if isinstance(value, CallFunction) and value.function not in ("if", "coalesce"):
         return function_call(value, names)
     return None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from cep.compile.expressions.call import Scalar
-from dsl.checked import FunctionSignature, Value
+from dsl.checked import FunctionSignature, Lookup, Value
 from dsl.types import Type
 
 
@@ -43,3 +43,6 @@ class Env(Protocol):
 
     def host_function(self, name: str) -> FunctionSignature | None:
         """The function that the host has registered under a name."""
+
+    def finder(self, lookup: Lookup) -> Any:
+        """What stands for the function from a key to the value in its row of the table."""
