@@ -33,11 +33,13 @@ class Progress:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn
         from rich.progress import Progress as Bar
+        from rich.table import Column
 
-        bar = [BarColumn(bar_width=24), TaskProgressColumn()] if total else []
+        bar = [BarColumn(bar_width=16), TaskProgressColumn()] if total else []
+        one_line = Column(no_wrap=True, overflow="ellipsis")
         self._bar: Bar = Bar(
             *bar,
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.description}", markup=False, table_column=one_line),
             console=Console(stderr=True, highlight=False),
             auto_refresh=False,
             transient=True,

@@ -133,7 +133,10 @@ class Session:
     def _write(self, matches: Sequence[Match]) -> None:
         if not matches:
             return
-        with self._progress.hidden() if self._progress is not None else nullcontext():
+        if self._progress is not None and _may_print(self._options):
+            with self._progress.hidden():
+                self._outputs.write(matches)
+        else:
             self._outputs.write(matches)
 
     def _close(self) -> None:
@@ -155,6 +158,11 @@ class Session:
             for line in rule_table(stats):
                 say(line)
         say(closing_line(stats, len(undecided), perf_counter() - self._started))
+
+
+def _may_print(options: RunOptions) -> bool:
+    """Whether writing a match may print something where the progress line is."""
+    return options.exec_command is not None or not options.output or "-" in options.output
 
 
 def _guarded(work: Callable[[], None]) -> int:
