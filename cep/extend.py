@@ -119,7 +119,7 @@ def _host_function(call: Callable[..., Any], name: str, example: str) -> HostFun
         optional=sum(_may_be_left_out(parameter) for parameter in parameters),
         variadic=any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters),
         example=example,
-        group="Functions of the host",
+        group="Functions of the host and of installed packages",
         call=call,
     )
 

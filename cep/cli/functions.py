@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cep.cli.speech import Problem, colored, paint
+from cep.cli.speech import Problem, colored, paint, say
 
 if TYPE_CHECKING:
     from dsl.checked import FunctionSignature
@@ -30,7 +30,7 @@ GROUPS = {
 @click.command("functions")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def command(names: tuple[str, ...]) -> None:
-    """List the functions of the rule language, or explain those named NAME."""
+    """List the functions of the rule language and of installed packages, or explain NAME."""
     signatures = _signatures()
     color = colored(sys.stdout)
     if not names:
@@ -41,9 +41,14 @@ def command(names: tuple[str, ...]) -> None:
 
 
 def _signatures() -> list[FunctionSignature]:
+    from cep.extend import installed_functions
     from dsl.functions import AGGREGATES, FUNCTIONS, LOOP_FUNCTIONS
 
-    return [*FUNCTIONS.values(), *AGGREGATES.values(), *LOOP_FUNCTIONS.values()]
+    language = [*FUNCTIONS.values(), *AGGREGATES.values(), *LOOP_FUNCTIONS.values()]
+    installed, problems = installed_functions()
+    for problem in problems:
+        say(problem)
+    return [*language, *installed.values()]
 
 
 def _overview(signatures: Iterable[FunctionSignature], color: bool) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cep.compile.observers import CompiledObserver
 from cep.compile.rules import CompiledRule, CompiledRules
 
 LONGEST_CONSTANT = 100
@@ -12,7 +13,17 @@ LONGEST_CONSTANT = 100
 
 def print_code(compiled: CompiledRules) -> str:
     """The modules of all rules, one after the other: a text that Python can compile."""
-    return "\n".join(line for rule in compiled.rules for line in _rule(rule, compiled))
+    rules = (line for rule in compiled.rules for line in _rule(rule, compiled))
+    before = _observer("what streams do before the rules see an event", compiled.before)
+    after = _observer("how tables change after the rules have seen an event", compiled.after)
+    return "\n".join([*before, *rules, *after])
+
+
+def _observer(what: str, observer: CompiledObserver | None) -> Iterator[str]:
+    if observer is not None:
+        yield f"# ---- {what}"
+        yield from _constants(observer.constants)
+        yield observer.text
 
 
 def _rule(rule: CompiledRule, compiled: CompiledRules) -> Iterator[str]:

@@ -315,3 +315,16 @@ def test_a_package_that_cannot_be_imported_is_told(install):
 def test_one_bad_package_does_not_stop_the_others(install):
     install(Point("bad", ImportError("no")), Point("mail", domain))
     assert "domain" in cep.loads(CALLS_DOMAIN).checked.functions
+
+
+def test_the_command_line_lists_them_and_tells_of_those_that_fail(install):
+    from click.testing import CliRunner
+
+    from cep.cli.functions import command
+
+    install(Point("bad", ImportError("no")), Point("mail", domain))
+    listed = CliRunner().invoke(command, [])
+    assert "  domain(string) -> string" in listed.stdout
+    assert "the installed functions `bad` cannot be used: ImportError: no" in listed.stderr
+    page = CliRunner().invoke(command, ["domain"]).stdout
+    assert "The part of an address behind the @." in page
