@@ -81,11 +81,13 @@ def load(
 ) -> Ruleset:
     """Reads and checks rule files; a folder stands for all `.cep` files in it.
 
-    `params` overrides `param` values, `functions` are the host's, `type_field` names the field
-    that holds the type of an event where the rules do not (default `type`).
+    `params` overrides `param` values, `functions` are the host's (`cep.function`; those of
+    installed packages are found without being named), `type_field` names the field that holds the
+    type of an event where the rules do not (default `type`). Files of lists and tables are read
+    too, whole.
 
     Raises `RuleError`, whose `diagnostics` are all the problems of all files, and OSError for a
-    file that cannot be read.
+    rule file that cannot be read.
     """
     single = isinstance(paths, str | Path)
     named = [Path(paths)] if single else [Path(path) for path in paths]  # type: ignore[arg-type,union-attr]
