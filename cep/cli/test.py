@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import click
 
 from cep.cli.exits import DONE, FAILED
+from cep.cli.mutation import mutants_noticed
 from cep.cli.parameters import RULES, loading_options
 from cep.cli.reading import Loading, load_rules
 from cep.cli.rule_files import rule_files
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     help="Only tests whose rules or name contain EXPR: words, with and, or, not, ( ).",
 )
 @click.option("--junit", metavar="FILE", help="Write a report in JUnit's XML form too.")
+@click.option(
+    "--mutate",
+    is_flag=True,
+    help="Then change the rules, one thing at a time, and tell what no test notices.",
+)
 @loading_options
 @click.option("--verbose", "-v", is_flag=True, help="A line for each test, passed or not.")
 @click.option("--quiet", "-q", is_flag=True, help="Only failures.")
@@ -40,6 +46,7 @@ def command(
     rules: tuple[str, ...],
     selection: str | None,
     junit: str | None,
+    mutate: bool,
     settings: tuple[str, ...],
     type_field: str | None,
     verbose: bool,
@@ -47,7 +54,8 @@ def command(
 ) -> int:
     """Run the `test` blocks of rule files. Exit code 1 if one fails.
 
-    RULES are files, folders or pack:NAME.
+    RULES are files, folders or pack:NAME. With --mutate also if a change of a rule (a condition
+    left out, a bound or a count off by one) makes no test fail; a test that would is proposed.
     """
     from cep.testing.runner import run_tests
 
@@ -63,7 +71,11 @@ def command(
         _write_junit(junit, results, elapsed)
     if not quiet:
         _summary(results, elapsed, selection)
-    return DONE if all(result.passed for result in results) else FAILED
+    if not all(result.passed for result in results):
+        return FAILED
+    if mutate and not mutants_noticed(rule_files(rules), loading, only, quiet):
+        return FAILED
+    return DONE
 
 
 def _chooser(selection: str | None) -> Callable[[ast.Test], bool] | None:
