@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
+from typing import NoReturn
 
 Work = Callable[[], int]
 Prepare = Callable[[], Work]
@@ -45,6 +48,28 @@ def once(work: Work) -> Measured:
         start = time.process_time()
         found = work()
         return Measured(time.process_time() - start, found)
+
+
+class _GivenUp(BaseException):
+    """Not an Exception, so that nothing on the way takes it for a fault of its own."""
+
+
+def patiently(work: Work, seconds: float) -> Measured | None:
+    """One run of the work, or None when it takes more than so many seconds (of the clock on the
+    wall: a timer of processor time makes `process_time` coarse)."""
+    before = signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return once(work)
+    except _GivenUp:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _give_up(number: int, frame: FrameType | None) -> NoReturn:
+    raise _GivenUp
 
 
 def in_turn(contenders: Mapping[str, Prepare], repetitions: int) -> dict[str, Measured]:
