@@ -180,7 +180,8 @@ class Engine:
 
     def close(self, at_end: str = "undecided", on_match: OnMatch | None = None) -> list[Match]:
         """The input has ended: releases what was held back for order, and does what is due by the
-        last event's time.
+        time of the clock, which is the last event's unless the clock was moved further. An end at
+        just that time is over too (`within`, an absence): nothing can come any more.
 
         Open absences stay `undecided` by default. With `assume-quiet` the clock runs to the end of
         time, so that they come true; with `discard` they are dropped. Raises ValueError for
@@ -190,6 +191,7 @@ class Engine:
             raise ValueError(f"at_end is one of {', '.join(AT_END)}, not {at_end!r}")
         with self._alone():
             self._run(self._order.flush())
+            self.program.end()
             if at_end == "assume-quiet":
                 self.program.advance(LATEST + 1)
             found = self._matches(on_match)
@@ -414,10 +416,14 @@ class Engine:
         self._report_late()
 
     def _run(self, events: list[Any]) -> None:
-        """Runs events whose turn has come; the clock is where the order says."""
+        """Runs events whose turn has come; the clock is where the order says.
+
+        It first ticks with the first event whose turn comes (or when the host moves it), not while
+        that one is still held back.
+        """
         self.program.run(events)
         clock = self._order.clock
-        if clock is not None:
+        if clock is not None and self.program.time > -NEVER:
             self.program.advance(clock)
 
     def _matches(self, on_match: OnMatch | None) -> list[Match]:

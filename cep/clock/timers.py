@@ -53,11 +53,19 @@ class Timers:
             waiting.append((rule, state))
 
     def take(self, now: int) -> Iterator[tuple[int, Timed, Any]]:
-        """Takes the wake-ups due at or before `now`, in order: (moment, rule, state).
+        """Takes the wake-ups due when the clock reaches `now`, in order: (moment, rule, state).
 
         Wake-ups that are added on the way and are due too come in their turn.
         """
-        while self._moments and self._moments[0][0] <= now:
+        return self._take((now, 1))
+
+    def take_passed(self, now: int) -> Iterator[tuple[int, Timed, Any]]:
+        """Takes those due when the clock passes `now` and goes no further: the ends at `now` are
+        over, inclusive ones too, and nothing later is."""
+        return self._take((now + 1, 0))
+
+    def _take(self, until: tuple[int, int]) -> Iterator[tuple[int, Timed, Any]]:
+        while self._moments and self._moments[0] <= until:
             moment = heappop(self._moments)
             waiting = self._pending.pop(moment)
             due = moment[0]

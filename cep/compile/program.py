@@ -170,7 +170,15 @@ class Program:
 
     def fire(self, now: int) -> None:
         """Does what is due when the clock reaches `now`."""
-        for moment, rule, state in self.timers.take(now):
+        self._wake(self.timers.take(now))
+
+    def end(self) -> None:
+        """The input has ended: nothing comes at the time of the clock any more, so that what ends
+        with this moment is over too. The clock stays where it is."""
+        self._wake(self.timers.take_passed(self.time))
+
+    def _wake(self, due: Iterable[tuple[int, Any, Any]]) -> None:
+        for moment, rule, state in due:
             rule.on_time(state, moment)
             if self._emitted:
                 self.drain()

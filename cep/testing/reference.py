@@ -115,7 +115,6 @@ class ReferenceEngine:
         chosen = sorted(rules.rules if names is None else names)
         self._rules = [_RuleState(rules.rules[name], self.world, self._expected) for name in chosen]
         self._clock: int | None = None
-        self._last_event: int | None = None
         self._count = 0
 
     def process_at(self, record: Mapping[str, object], time_us: int) -> list[ReferenceMatch]:
@@ -126,7 +125,6 @@ class ReferenceEngine:
         if self._clock is not None and time_us < self._clock:
             return []
         matches = self.advance_to(time_us)
-        self._last_event = time_us
         return matches + self._handle(self._new_event(time_us, record))
 
     def advance_to(self, time_us: int) -> list[ReferenceMatch]:
@@ -135,13 +133,13 @@ class ReferenceEngine:
         return self._fire((time_us, 0))
 
     def close(self, at_end: str = "undecided") -> list[ReferenceMatch]:
-        """The input is over: what is due by the last event's time fires now.
+        """The input is over: what is due by the time of the clock fires now, its end included.
 
         `at_end` "assume-quiet" runs the clock to the end of time.
         """
         if at_end == "assume-quiet":
             return self._fire(None)
-        return [] if self._last_event is None else self._fire((self._last_event, 1))
+        return [] if self._clock is None else self._fire((self._clock, 1))
 
     @property
     def undecided(self) -> list[ReferenceUndecided]:
