@@ -75,6 +75,12 @@ class MatchFormat:
         """Whether matches of this kind become records (a rule may only emit)."""
         return self.records[kind]
 
+    @property
+    def only_records(self) -> bool:
+        """Whether a match causes nothing but a record that can be computed at any time."""
+        emits = self.emits or self.timeout_emits or self.timeout_alert is not None
+        return not emits and not self.eager and self.records["match"]
+
     def settle(self, match: Match) -> None:
         """Computes now what would look different later."""
         if self.eager:

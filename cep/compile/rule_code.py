@@ -510,7 +510,9 @@ class _Handler:
             tests = [self.inside, *tests]
         guard = "" if "True" in tests else f" and ({' or '.join(tests)})"
         with self.w.block(f"if st.s{state.index}{guard}:"):
-            if state.form == "list":
+            if state.single:
+                self._visit_single(state, edges)
+            elif state.form == "list":
                 self._visit_list(state, edges)
             elif state.form == "one":
                 self._visit_one(state, edges)
@@ -556,6 +558,18 @@ class _Handler:
             with w.block("else:"):
                 w(f"st.s{state.index} = keep")
 
+    def _visit_single(self, state: State, edges: list[Edge]) -> None:
+        """A strict place with one run: it goes on, or it is over."""
+        w = self.w
+        w(f"r, st.s{state.index} = st.s{state.index}[0], None")
+        self._unpack(state)
+        expired = self._expired(state)
+        with w.block(f"if not ({expired}):" if expired is not None else "if True:"):
+            ends = self.inside == "True" and state.key.close is None
+            stays = self._takes(state, edges, "nd, -1, nd[4], nd[5], n", flagged=not ends)
+            if not ends:
+                self._pass_over(state, stays, f"st.s{state.index} = [r]")
+
     def _pass_over(self, state: State, stays: str | None, keep: str) -> None:
         """What becomes of a run that did not take the event: `stays` is the test, None: always."""
         w = self.w
@@ -587,13 +601,16 @@ class _Handler:
             with w.block(f"if {stays}:"):
                 passed()
 
-    def _takes(self, state: State, edges: list[Edge], history: str) -> str | None:
-        """Tries each edge with the run `nd`; returns the test that the run is passed over."""
+    def _takes(
+        self, state: State, edges: list[Edge], history: str, flagged: bool = True
+    ) -> str | None:
+        """Tries each edge with the run `nd`; returns the test that the run is passed over, for
+        which a flag is kept where it is `flagged`."""
         w = self.w
         if not edges:
             return None
         certain = False
-        uses_flag = any(edge.mode != "any" for edge in edges)
+        uses_flag = flagged and any(edge.mode != "any" for edge in edges)
         if uses_flag:
             w("stays = True")
         for edge in edges:
@@ -603,7 +620,7 @@ class _Handler:
             def take(edge: Edge = edge, position: Position = position) -> None:
                 w(f"nn = (e, {position.index}, {history})")
                 self._arrive(state, edge, position)
-                if edge.mode != "any":
+                if uses_flag and edge.mode != "any":
                     w("stays = False")
 
             if test is None:
@@ -846,7 +863,9 @@ class _Handler:
 
     def _insert_now(self, target: State, node: str, values: list[str]) -> None:
         w, slot = self.w, f"st.s{target.index}"
-        if target.form == "list":
+        if target.single:
+            w(f"{slot} = [({node}, {', '.join(values)})]" if values else f"{slot} = [{node}]")
+        elif target.form == "list":
             item = f"({node}, {', '.join(values)})" if values else node
             self._push(slot, item)
         elif target.form == "one":
@@ -880,20 +899,27 @@ class _Handler:
             common.append(f"not ({completing}run.has_runs(st, t))")
         if self.rule.start == "latest":
             common.append("not extended")
-        for number, edge in enumerate(openings):
-            position = self.a.positions[edge.target]
-            test = self.tests[position.atom]
-            tests = [*([test] if test != "True" else []), *common, *self._first_guards(position)]
-            w(f"opens{number} = {' and '.join(tests) or 'True'}")
+        conditions = [self._opening_test(edge, common) for edge in openings]
         if self.rule.start == "latest" and openings:
-            opens = " or ".join(f"opens{number}" for number in range(len(openings)))
-            with w.block(f"if {opens}:"):
+            for number, condition in enumerate(conditions):
+                w(f"opens{number} = {condition}")
+            conditions = [f"opens{number}" for number in range(len(openings))]
+            with w.block(f"if {' or '.join(conditions)}:"):
                 for state in self.a.states:
                     if state.at_first_step:
                         w(f"st.s{state.index} = None")
-        for number, edge in enumerate(openings):
-            with w.block(f"if opens{number}:"):
+        for condition, edge in zip(conditions, openings, strict=True):
+            if condition == "True":
                 self._open_run(edge, self.a.positions[edge.target])
+            else:
+                with w.block(f"if {condition}:"):
+                    self._open_run(edge, self.a.positions[edge.target])
+
+    def _opening_test(self, edge: Edge, common: list[str]) -> str:
+        position = self.a.positions[edge.target]
+        test = self.tests[position.atom]
+        tests = [*([test] if test != "True" else []), *common, *self._first_guards(position)]
+        return " and ".join(tests) or "True"
 
     def _first_guards(self, position: Position) -> list[str]:
         """Guards of a first step: whatever they look back at is not there."""
@@ -955,7 +981,8 @@ class _Handler:
             self._atom(edge) in self.tests for edge in self.a.openings
         ):
             w("run.limit(st, t)")
-        if self.a.states:
+        if self.a.states and self.a.keep is None:
+            # Where the rule bounds the life of runs, their key is woken when it is over.
             empty = " or ".join(f"st.s{state.index}" for state in self.a.states)
             with w.block(f"if not (st.wake or {empty}):"):
                 w("run.forget(st)")

@@ -41,7 +41,8 @@ from cep.runtime.templates import plain, text_of
 from cep.runtime.window_rule import WindowRulePlan
 from cep.runtime.windows import WindowPlan
 from dsl import checked
-from dsl.checked import CheckedRules, Field, StepAggregate, StepField, Value
+from dsl.checked import CheckedRules, Comparison, Field, StepAggregate, StepField, Value
+from dsl.types import Type
 
 DEFAULT_TIMES = (("@timestamp",), ("timestamp",), ("time",), ("ts",))
 """Where the time of an event is looked for when nothing says so; the first present one counts."""
@@ -304,6 +305,23 @@ def _uses(automaton: Automaton, streams: Streams) -> Iterable[tuple[tuple[str, .
     values += _values_of_windows(automaton, streams)
     for path, kind, asked in mentioned(values):
         yield path, FieldUse(kind, asked)
+    for path in _ordered_fields(values):
+        yield path, FieldUse(Type.NUMBER)
+
+
+def _ordered_fields(values: Iterable[Value]) -> Iterable[tuple[str, ...]]:
+    """Fields that are put in order with other fields of unknown type: most likely numbers.
+
+    A wrong guess costs time (the values are boxed, the careful form decides) but changes nothing.
+    """
+    for value in values:
+        for part in value.walk():
+            if isinstance(part, Comparison) and part.op in ("<", "<=", ">", ">="):
+                sides = (part.left, part.right)
+                if all(side.type is Type.ANY for side in sides):
+                    fields = [getattr(s, "variable", s) for s in sides]
+                    fields = [getattr(field, "argument", field) for field in fields]
+                    yield from (field.path for field in fields if isinstance(field, Field))
 
 
 def _values_of_windows(automaton: Automaton, streams: Streams) -> list[Value]:

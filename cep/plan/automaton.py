@@ -195,6 +195,8 @@ class State:
     form: str = "list"
     hash_variable: Variable | None = None
     rank: int = 0
+    single: bool = False
+    """Whether a key never has more than one run here: a strict place with one way in."""
     at_first_step: bool = False
 
     @property

@@ -30,6 +30,7 @@ def add_states(automaton: Automaton) -> None:
     _rank(automaton)
     for state in automaton.states:
         state.form, state.hash_variable = _form(automaton, state)
+    _find_single(automaton)
 
 
 # ---------------------------------------------------------------------------- states
@@ -225,6 +226,30 @@ def _known(variable: Variable, state: State) -> bool:
 
 
 # ---------------------------------------------------------------------------- how runs are kept
+
+
+def _find_single(automaton: Automaton) -> None:
+    """Strict places with one way in: whoever was there has gone on or died when the next comes."""
+    ways: dict[int, list[State | None]] = {state.index: [] for state in automaton.states}
+    for edge in automaton.openings:
+        _note_way(automaton, ways, None, edge)
+    for state in automaton.states:
+        for edge in state.edges:
+            _note_way(automaton, ways, state, edge)
+        for target in successors(state):
+            ways[target] += [state, state]  # by other than taking an event: any number may come
+    for state in sorted(automaton.states, key=lambda state: state.rank):
+        came = ways[state.index]
+        if state.form == "list" and state.is_strict and state.after_pass is None:
+            state.single = len(came) == 1 and (came[0] is None or came[0].single)
+
+
+def _note_way(
+    automaton: Automaton, ways: dict[int, list[State | None]], source: State | None, edge: Edge
+) -> None:
+    target = automaton.entered[edge.target]
+    if target is not None:
+        ways[target] += [source] if edge.mode != "any" else [source, source]
 
 
 def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:

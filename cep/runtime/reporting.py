@@ -114,6 +114,8 @@ class Reporting:
         self.dedups = (
             {kind: Dedup(dedup) for kind in ("match", "timeout")} if dedup is not None else None
         )
+        self._plain = dedup is None and form.only_records
+        """Whether a match is nothing but its record (and timeouts do not occur)."""
         self.dedup_wake = Wake()
         self.matches = 0
         self.timeouts = 0
@@ -151,6 +153,10 @@ class Reporting:
     ) -> None:
         """A match or timeout that has been chosen: dedup, then emitted events and record."""
         match = Match(self.form, kind, time, key, history, window)
+        if self._plain:
+            self.matches += 1
+            self.out.append(match)
+            return
         if self.dedups is not None:
             admitted, match.suppressed = self._admit(kind, match, time)
             if not admitted:

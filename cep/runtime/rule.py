@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
-
-import msgspec
 
 from cep.event import unbox
 from cep.key import key_of
@@ -32,6 +31,7 @@ from cep.runtime.runs import (
     Pruner,
     Selection,
     Skip,
+    chain,
 )
 
 
@@ -99,6 +99,8 @@ class RuleRun(Reporting):
         self._exact = plan.timeouts or any(slot.closes or slot.reach for slot in plan.slots)
         """Whether runs are woken to the tick when their time is over, since something may be
         reported then; else only in time to clean up."""
+        self._simple = plan.skip.kind == "nothing" and having is None and not plan.timeouts
+        """Whether every complete run is reported as it stands."""
         self._deciding: tuple[Any, int] = ((), 0)
 
     # ------------------------------------------------------------------ called by handlers
@@ -117,6 +119,12 @@ class RuleRun(Reporting):
     def finish(self, state: Any, time: int, finals: list[Node], low: int | None) -> bool:
         """Runs are complete: the chosen ones are reported. True when a skip dropped other runs;
         for skips other than `past last` the state has then been swept."""
+        if self._simple and len(finals) == 1:
+            history = chain(finals[0])
+            if history is not None:
+                if low is None or history[0][NEWEST_TIME] >= low:
+                    self.report("match", state.key, time, history)
+                return False
         if self.form.having is not None:
             self._deciding = (state.key, time)
         chosen = self.selection.choose(finals, low, state)
@@ -441,7 +449,9 @@ class RuleRun(Reporting):
                 dues.append(self._first_due(held, slot) + 1)
             ends = [end for end in self._ends(held, slot) if end is not None]
             if ends:
-                dues.append((min(ends) if self._exact else self.bucket(min(ends))) + 1)
+                # To clean up, it is enough to come when the newest run is over: what is older is
+                # then dropped too, so a busy key is visited once, and holds two windows at most.
+                dues.append((min(ends) if self._exact else self.bucket(max(ends))) + 1)
         for i, length in enumerate(self.plan.quiet):
             seen = getattr(state, f"q{i}")
             if seen is not None:
@@ -502,20 +512,24 @@ class RuleRun(Reporting):
                 assert state.wake, f"{self.name} {key}: something is due but nothing will wake it"
 
 
+@lru_cache(maxsize=256)
 def state_type(slots: int, quiet: int) -> Any:
-    """A struct for the state of a key: its runs by automaton state (`s0`, …), when leading
-    absences were last broken (`q0`, …), and marks of dropped starts."""
-    members: list[tuple[str, Any, Any]] = [
-        ("key", Any, None),
-        ("number", int, 0),
-        ("floor", int, 0),
-        ("dead", Any, None),
-        ("told", Any, None),
-        ("wake", int, 0),
-    ]
-    members += [(f"s{i}", Any, None) for i in range(slots)]
-    members += [(f"q{i}", Any, None) for i in range(quiet)]
-    return msgspec.defstruct("State", members, gc=False, eq=False)
+    """A class for the state of a key: its runs by automaton state (`s0`, …), when leading absences
+    were last broken (`q0`, …), marks of dropped starts (`floor`, `dead`, `told`), when it wants to
+    be woken, and how many events it has seen (`number`).
+
+    A class with slots: CPython reads and writes these faster than anything else with names.
+    """
+    nothing = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
+    names = ["key", "number", "floor", "dead", "told", "wake", *nothing]
+    lines = ["self.key = self.dead = self.told = None", "self.number = self.floor = self.wake = 0"]
+    if nothing:
+        lines.append(" = ".join(f"self.{name}" for name in nothing) + " = None")
+    body = "".join(f"        {line}\n" for line in lines)
+    text = f"class State:\n    __slots__ = {tuple(names)!r}\n    def __init__(self):\n{body}"
+    namespace: dict[str, Any] = {}
+    exec(text, namespace)
+    return namespace["State"]
 
 
 def _deadline(node: Node, slot: Slot) -> int:
