@@ -28,6 +28,7 @@ from cep.plan.automaton import Absence, Atom, Automaton, Edge, Position, State, 
 from cep.plan.dispatch import Entry
 from cep.plan.states import equality, group_bounds, reach_of, survives, variables_in
 from cep.plan.values import FALSE, Seen, Tally
+from cep.runtime.runs import FIRST_VARIABLE
 from dsl.checked import Field, IsMissing, StepAggregate, Value
 
 
@@ -62,6 +63,15 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
         w(f"return [{', '.join(f'on_{entry.number}' for entry in entries)}]")
     return RuleCode(w.text(), around.constants.values)
 
+
+RUN = "nd, -1, nd[4], nd[5], n"
+"""The members of a node, after event and position, that goes on from the run `nd`."""
+
+GROUP = "g[0], len(g[0]), g[1], g[2], n"
+"""The same for one that goes on from the group `g`."""
+
+KEPT = f"*nd[:{FIRST_VARIABLE}]"
+"""All members of the node of a run that changes its state without an event."""
 
 NO_EVENT = Entry(-1, None, None, {}, {})
 """The entry of a run that no event opens."""
@@ -386,7 +396,7 @@ class _Handler:
 
         def move(source: State) -> None:
             names = {v: _var(source, v) for v in source.variables}
-            self._insert(self.a.states[target], "nd", names)
+            self._insert(self.a.states[target], KEPT, names)
 
         return move
 
@@ -417,14 +427,18 @@ class _Handler:
         if state.form == "one" and guards:
             return  # nothing of these runs can be seen: no condition on them is true
         with w.block(f"if {slot}:"):
-            if state.form == "list":
-                w(f"rs, {slot} = {slot}, None")
-                with w.block("for r in rs:"):
+            if state.form in ("list", "single"):
+                runs = f"({slot},)" if state.form == "single" else slot
+                w(f"rs, {slot} = {runs}, None")
+                with w.block("for nd in rs:"):
                     self._unpack(state)
                     if conditional:
                         self._guard_test(guards, state, timed)
                         with w.block("if not ok:"):
-                            self._push(slot, "r")
+                            if state.form == "single":
+                                w(f"{slot} = nd")
+                            else:
+                                self._push(slot, "nd")
                             w("continue")
                     hit(state)
             elif state.form == "one":
@@ -465,11 +479,10 @@ class _Handler:
         return EventEnv(self.module.around, names, self.module.tracked, self.module.tally)
 
     def _unpack(self, state: State) -> None:
-        stored = _stored(state)
-        if stored:
-            self.w(f"nd, {', '.join(_var(state, v) for v in stored)} = r")
-        else:
-            self.w("nd = r")
+        """The variables of run `nd` as locals."""
+        for place, variable in enumerate(state.variables):
+            if variable.kind != "history":
+                self.w(f"{_var(state, variable)} = nd[{FIRST_VARIABLE + place}]")
 
     def _push(self, slot: str, item: str) -> None:
         with self.w.block(f"if {slot} is None:"):
@@ -510,7 +523,7 @@ class _Handler:
             tests = [self.inside, *tests]
         guard = "" if "True" in tests else f" and ({' or '.join(tests)})"
         with self.w.block(f"if st.s{state.index}{guard}:"):
-            if state.single:
+            if state.form == "single":
                 self._visit_single(state, edges)
             elif state.form == "list":
                 self._visit_list(state, edges)
@@ -544,14 +557,14 @@ class _Handler:
         w = self.w
         w(f"rs, st.s{state.index} = st.s{state.index}, None")
         w("keep = []")
-        with w.block("for r in rs:"):
+        with w.block("for nd in rs:"):
             self._unpack(state)
             expired = self._expired(state)
             if expired is not None:
                 with w.block(f"if {expired}:"):
                     w("continue")
-            stays = self._takes(state, edges, "nd, -1, nd[4], nd[5], n")
-            self._pass_over(state, stays, "keep.append(r)")
+            stays = self._takes(state, edges, RUN)
+            self._pass_over(state, stays, "keep.append(nd)")
         with w.block("if keep:"):
             with w.block(f"if st.s{state.index}:"):
                 w(f"st.s{state.index} += keep")
@@ -561,14 +574,14 @@ class _Handler:
     def _visit_single(self, state: State, edges: list[Edge]) -> None:
         """A strict place with one run: it goes on, or it is over."""
         w = self.w
-        w(f"r, st.s{state.index} = st.s{state.index}[0], None")
+        w(f"nd, st.s{state.index} = st.s{state.index}, None")
         self._unpack(state)
         expired = self._expired(state)
         with w.block(f"if not ({expired}):" if expired is not None else "if True:"):
             ends = self.inside == "True" and state.key.close is None
-            stays = self._takes(state, edges, "nd, -1, nd[4], nd[5], n", flagged=not ends)
+            stays = self._takes(state, edges, RUN, flagged=not ends)
             if not ends:
-                self._pass_over(state, stays, f"st.s{state.index} = [r]")
+                self._pass_over(state, stays, f"st.s{state.index} = nd")
 
     def _pass_over(self, state: State, stays: str | None, keep: str) -> None:
         """What becomes of a run that did not take the event: `stays` is the test, None: always."""
@@ -585,7 +598,7 @@ class _Handler:
                     self._closer(state)(state)
                 elif state.after_pass is not None:
                     names = {v: _var(state, v) for v in state.variables}
-                    self._insert(self.a.states[state.after_pass], "nd", names)
+                    self._insert(self.a.states[state.after_pass], KEPT, names)
 
             if self.inside == "True":
                 other()
@@ -618,8 +631,7 @@ class _Handler:
             test = self._edge_test(state, edge, position)
 
             def take(edge: Edge = edge, position: Position = position) -> None:
-                w(f"nn = (e, {position.index}, {history})")
-                self._arrive(state, edge, position)
+                self._arrive(state, edge, position, history)
                 if uses_flag and edge.mode != "any":
                     w("stays = False")
 
@@ -675,8 +687,9 @@ class _Handler:
             tests.append(f"t <= {began} + {within}")
         return tests
 
-    def _arrive(self, state: State | None, edge: Edge, position: Position) -> None:
-        """The new run `nn` gets where the edge leads: it is complete, or waits in a state."""
+    def _arrive(self, state: State | None, edge: Edge, position: Position, history: str) -> None:
+        """The run gets where the edge leads: it is complete, or waits in a state. `history`: the
+        members of its new node after event and position."""
         index = self.a.entered[position.index]
         if (
             self.rule.start == "latest"
@@ -685,22 +698,23 @@ class _Handler:
             and position.step in state.may_be_bound
         ):
             self.w("extended = True")
+        members = f"e, {position.index}, {history}"
         if index is None:
-            self.w("done.append(nn)")
+            self.w(f"done.append(({members}))")
             return
         target = self.a.states[index]
         names = {v: self._updated(v, state, position) for v in target.variables}
-        self._insert(target, "nn", names)
-        self._arm_deadline(target)
+        self._insert(target, members, names)
+        self._arm_deadline(target, {RUN: "nd[4]", GROUP: "g[1]"}.get(history, "t"))
 
-    def _arm_deadline(self, target: State) -> None:
+    def _arm_deadline(self, target: State, first: str) -> None:
         deadline = target.key.deadline
         if deadline is not None:
             ends = []
             if deadline.after is not None:
                 ends.append(f"t + {deadline.after + 1}")
             if deadline.since_first is not None:
-                ends.append(f"nn[4] + {deadline.since_first + 1}")
+                ends.append(f"{first} + {deadline.since_first + 1}")
             self.w(f"arm(st, {ends[0] if len(ends) == 1 else f'max({chr(44).join(ends)})'})")
         elif reach_of(target) or group_bounds(self.a, target):
             self.w(f"run.arm_reach(st, {target.index}, t)")
@@ -762,7 +776,7 @@ class _Handler:
     def _take_group(self, state: State, edges: list[Edge]) -> None:
         w, slot = self.w, f"st.s{state.index}"
         w(f"{slot} = None")
-        stays = self._takes(state, edges, "g[0], len(g[0]), g[1], g[2], n")
+        stays = self._takes(state, edges, GROUP)
 
         def put_back() -> None:
             if state.after_pass == state.index or self.inside != "True":
@@ -790,7 +804,7 @@ class _Handler:
                 elif state.after_pass is not None:
                     names = {v: _var(state, v) for v in state.variables}
                     with w.block("for nd in g[0]:"):
-                        self._insert(self.a.states[state.after_pass], "nd", names)
+                        self._insert(self.a.states[state.after_pass], KEPT, names)
 
             if self.inside == "True":
                 other()
@@ -827,10 +841,9 @@ class _Handler:
                     if others:
                         self._guard_test(others, state, None)
                     with w.block("if ok:" if others else "if True:"):
-                        w(f"nn = (e, {position.index}, g[0], len(g[0]), g[1], g[2], n)")
                         if edge.mode != "any":
                             w("del d[hk]")
-                        self._arrive(state, edge, position)
+                        self._arrive(state, edge, position, GROUP)
 
     def _visit_hashed_groups(self, state: State, edges: list[Edge]) -> None:
         w, slot = self.w, f"st.s{state.index}"
@@ -841,7 +854,7 @@ class _Handler:
             if expired is not None:
                 with w.block(f"if {expired.replace('nd[4]', 'g[1]')}:"):
                     w("continue")
-            stays = self._takes(state, edges, "g[0], len(g[0]), g[1], g[2], n")
+            stays = self._takes(state, edges, GROUP)
 
             def put_back() -> None:
                 with w.block(f"if {slot} is None:"):
@@ -852,38 +865,34 @@ class _Handler:
 
     # ------------------------------------------------------------------ putting runs into states
 
-    def _insert(self, target: State, node: str, names: dict[Variable, str]) -> None:
-        """Adds the run with this node and these variables to a state."""
-        values = [names.get(v, self._nothing(v)) for v in _stored(target)]
+    def _insert(self, target: State, members: str, names: dict[Variable, str]) -> None:
+        """Adds a run to a state: a node of these members, and these variables."""
+        values = [names.get(v, self._nothing(v)) for v in target.variables]
+        run = f"({', '.join([members, *values])},)"
         if target.index in self.deferred and target.index not in self.visited:
-            item = f"({node}, {', '.join(values)})" if values else node
-            self.w(f"w{target.index}.append({item})")
-            return
-        self._insert_now(target, node, values)
-
-    def _insert_now(self, target: State, node: str, values: list[str]) -> None:
-        w, slot = self.w, f"st.s{target.index}"
-        if target.single:
-            w(f"{slot} = [({node}, {', '.join(values)})]" if values else f"{slot} = [{node}]")
-        elif target.form == "list":
-            item = f"({node}, {', '.join(values)})" if values else node
-            self._push(slot, item)
-        elif target.form == "one":
-            with w.block(f"if {slot} is None:"):
-                w(f"{slot} = [[{node}], {node}[4], {node}[5]]")
-            with w.block("else:"):
-                w(f"run.put({slot}, {node})")
+            self.w(f"w{target.index}.append({run})")
         else:
-            w(f"{slot} = run.put_hashed({slot}, {values[0]}, {node})")
+            self._insert_now(target, run)
+
+    def _insert_now(self, target: State, run: str) -> None:
+        w, slot = self.w, f"st.s{target.index}"
+        if target.form == "single":
+            w(f"{slot} = {run}")
+        elif target.form == "list":
+            self._push(slot, run)
+        elif target.form == "one":
+            w(f"nn = {run}")
+            with w.block(f"if {slot} is None:"):
+                w(f"{slot} = [[nn], nn[4], nn[5]]")
+            with w.block("else:"):
+                w(f"run.put({slot}, nn)")
+        else:
+            w(f"{slot} = run.put_hashed({slot}, {run})")
 
     def _merge_deferred(self) -> None:
-        w = self.w
         for index in sorted(self.deferred):
-            target = self.a.states[index]
-            values = [f"u{i}" for i in range(len(_stored(target)))]
-            with w.block(f"for r in w{index}:"):
-                w(f"nn, {', '.join(values)} = r" if values else "nn = r")
-                self._insert_now(target, "nn", values)
+            with self.w.block(f"for r in w{index}:"):
+                self._insert_now(self.a.states[index], "r")
 
     # ------------------------------------------------------------------ openings and the end
 
@@ -930,8 +939,7 @@ class _Handler:
 
     def _open_run(self, edge: Edge, position: Position) -> None:
         w = self.w
-        w(f"nn = (e, {position.index}, None, -1, t, n, n)")
-        self._arrive(None, edge, position)
+        self._arrive(None, edge, position, "None, -1, t, n, n")
         if self.a.entered[position.index] is not None:
             self._arm_end()
 
@@ -993,10 +1001,6 @@ def _var(state: State, variable: Variable) -> str:
     if variable not in state.variables:
         return "None"
     return f"v{state.variables.index(variable)}"
-
-
-def _stored(state: State) -> list[Variable]:
-    return list(state.variables)
 
 
 def _can_see(atom: Atom, state: State) -> bool:

@@ -252,7 +252,6 @@ def _slot(automaton: Automaton, state: State) -> Slot:
     return Slot(
         name=f"s{state.index}",
         form=state.form,
-        bare=not state.variables,
         deadline=(
             (deadline.after, deadline.since_first, deadline.at_least)
             if deadline is not None

@@ -181,7 +181,7 @@ class State:
 
     `after_absence[a]`: the state of a run after an event of absence a (None: dead).
     `after_until[u]`: after an event that ends the repetition. `after_pass`: after an event that
-    was not taken. `variables`: what must be kept of a run here. `form`: one, hash or list, with
+    was not taken. `variables`: what must be kept of a run here. `form`: one, hash, single or list, with
     `hash_variable` for hash.
     """
 
@@ -195,8 +195,6 @@ class State:
     form: str = "list"
     hash_variable: Variable | None = None
     rank: int = 0
-    single: bool = False
-    """Whether a key never has more than one run here: a strict place with one way in."""
     at_first_step: bool = False
 
     @property

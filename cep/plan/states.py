@@ -7,6 +7,7 @@ compiler), and from these the form in which its runs are kept:
 
 * **one**: nothing of a run can be seen any more. All runs are one group, moved in one step.
 * **hash**: one value can be seen, and the next steps ask for equality with it. One group a value.
+* **single**: a strict place with one way in, so a key never has more than one run there.
 * **list**: anything else. Runs one by one.
 """
 
@@ -241,7 +242,8 @@ def _find_single(automaton: Automaton) -> None:
     for state in sorted(automaton.states, key=lambda state: state.rank):
         came = ways[state.index]
         if state.form == "list" and state.is_strict and state.after_pass is None:
-            state.single = len(came) == 1 and (came[0] is None or came[0].single)
+            if len(came) == 1 and (came[0] is None or came[0].form == "single"):
+                state.form = "single"
 
 
 def _note_way(

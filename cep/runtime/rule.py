@@ -19,6 +19,7 @@ from cep.match import Match, MatchFormat
 from cep.runtime.reporting import Emitted, Reporting
 from cep.runtime.runs import (
     EVENT,
+    FIRST_VARIABLE,
     NEWEST_START,
     NEWEST_TIME,
     POSITION,
@@ -49,12 +50,16 @@ class Slot:
 
     name: str
     form: str
-    bare: bool
     deadline: tuple[int | None, int | None, int | None] | None
     closes: tuple[int | None] | None
     counter: int | None
     within: int | None
     reach: tuple[tuple[int | None, int], ...]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether runs are kept as groups and not one by one."""
+        return self.form in ("one", "hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +159,14 @@ class RuleRun(Reporting):
     def has_runs(self, state: Any, time: int) -> bool:
         """Whether the key has a run that is not over at `time`."""
         for slot in self.plan.slots:
-            held = getattr(state, slot.name)
+            held = held_in(state, slot)
             if held and any(end is None or end >= time for end in self._ends(held, slot)):
                 return True
         return False
 
     def _ends(self, held: Any, slot: Slot) -> Iterator[int | None]:
         """When the runs of a slot are over (None: by no time), or the newest of each group."""
-        if slot.form == "list":
+        if not slot.grouped:
             for run in held:
                 ends = (self._way_ends(run, slot), self._kept_until(run, slot))
                 yield min((end for end in ends if end is not None), default=None)
@@ -171,12 +176,11 @@ class RuleRun(Reporting):
 
     def _way_ends(self, run: Any, slot: Slot) -> int | None:
         """The last moment at which a run can take another event; None: no time bounds it."""
-        node = run if slot.bare else run[0]
-        ends = [node[NEWEST_TIME] + slot.within] if slot.within is not None else []
+        ends = [run[NEWEST_TIME] + slot.within] if slot.within is not None else []
         if slot.reach:
             ends.append(
                 max(
-                    (node[EVENT].t if place is None else run[1 + place]) + length
+                    (run[EVENT].t if place is None else run[FIRST_VARIABLE + place]) + length
                     for place, length in slot.reach
                 )
             )
@@ -185,13 +189,12 @@ class RuleRun(Reporting):
     def _kept_until(self, run: Any, slot: Slot) -> int | None:
         if self.plan.keep is None:
             return None
-        node = run if slot.bare else run[0]
-        return int(node[NEWEST_TIME] + self.plan.keep)
+        return int(run[NEWEST_TIME] + self.plan.keep)
 
     def arm_reach(self, state: Any, index: int, time: int) -> None:
         """Wakes the key when its newest run in a state bounded by its steps is over."""
         slot = self.plan.slots[index]
-        runs = getattr(state, slot.name)
+        runs = held_in(state, slot)
         end = self._way_ends(runs[-1], slot) if runs else time
         self.arm(state, (end if end is not None else time) + 1)
 
@@ -205,11 +208,12 @@ class RuleRun(Reporting):
             group[2] = node[NEWEST_START]
 
     @staticmethod
-    def put_hashed(groups: dict[Any, Any] | None, value: Any, node: Node) -> dict[Any, Any]:
-        """Adds a history to the group of runs with the same visible value."""
+    def put_hashed(groups: dict[Any, Any] | None, run: Node) -> dict[Any, Any]:
+        """Adds a run to the group of those with the same visible value, its one variable."""
+        node, value = run[:FIRST_VARIABLE], run[FIRST_VARIABLE]
         key = key_of(value)
         if groups is None:
-            return {key: [[node], node[NEWEST_TIME], node[NEWEST_START], value]}
+            groups = {}
         group = groups.get(key)
         if group is None:
             groups[key] = [[node], node[NEWEST_TIME], node[NEWEST_START], value]
@@ -285,11 +289,10 @@ class RuleRun(Reporting):
         assert self.plan.limit is not None
         starts: dict[int, int] = {}
         for slot in self.plan.slots:
-            for run in getattr(state, slot.name) or ():
-                node = run if slot.bare else run[0]
+            for run in held_in(state, slot) or ():
                 end = self._way_ends(run, slot)
                 if end is None or end >= time:
-                    starts[node[NEWEST_START]] = node[NEWEST_TIME]
+                    starts[run[NEWEST_START]] = run[NEWEST_TIME]
         excess = sorted(starts)[: max(len(starts) - self.plan.limit, 0)]
         if excess:
             self.dropped += len(excess)
@@ -319,24 +322,24 @@ class RuleRun(Reporting):
         """Absences and closing loops whose time is over at `at`."""
         finals: list[Node] = []
         for slot in self.plan.slots:
-            held = getattr(state, slot.name)
+            held = held_in(state, slot)
             if held and (slot.deadline is not None or slot.closes is not None):
                 taken, left = self._due_runs(held, slot, at)
                 if taken:
                     finals += taken
-                    setattr(state, slot.name, left)
+                    hold(state, slot, left)
         if finals and self.finish(state, at, finals, None) and self.plan.skip.kind == "past_last":
             self.sweep(state)
 
     def _due_runs(self, held: Any, slot: Slot, at: int) -> tuple[list[Node], Any]:
         """The runs of a slot that are complete at `at`, and what is left of the slot."""
-        if slot.form == "list":
+        if not slot.grouped:
             taken = [run for run in held if self._run_due(run, slot) <= at]
             if not taken:
                 return [], held
             left = [run for run in held if self._run_due(run, slot) > at] or None
             complete = [run for run in taken if self._is_match(run, slot)]
-            return [run if slot.bare else run[0] for run in complete], left
+            return complete, left
         groups = {None: held} if slot.form == "one" else held
         finals: list[Node] = []
         left_groups: dict[Any, Any] = {}
@@ -353,9 +356,8 @@ class RuleRun(Reporting):
 
     def _run_due(self, run: Any, slot: Slot) -> int:
         """The moment at which a run of this slot is complete without a further event."""
-        node = run if slot.bare else run[0]
         if slot.deadline is not None:
-            return _deadline(node, slot)
+            return _deadline(run, slot)
         end = self._way_ends(run, slot)
         return end if end is not None else NEVER
 
@@ -368,7 +370,7 @@ class RuleRun(Reporting):
         least = slot.deadline[2] if slot.deadline is not None else None
         if slot.closes is not None:
             least = slot.closes[0]
-        return least is None or slot.counter is None or run[1 + slot.counter] >= least
+        return least is None or slot.counter is None or run[FIRST_VARIABLE + slot.counter] >= least
 
     def _time_out(self, state: Any, at: int) -> None:
         """`on timeout`: runs that a bound of time ends incomplete now; each first event once, and
@@ -376,13 +378,12 @@ class RuleRun(Reporting):
         ended: dict[int, list[Node]] = {}
         alive: set[int] = set()
         for slot in self.plan.slots:
-            for run in getattr(state, slot.name) or ():
-                node = run if slot.bare else run[0]
+            for run in held_in(state, slot) or ():
                 end = self._way_ends(run, slot)
                 if end is None or end > at or slot.deadline is not None:
-                    alive.add(node[NEWEST_START])
+                    alive.add(run[NEWEST_START])
                 else:
-                    ended.setdefault(node[NEWEST_START], []).append(node)
+                    ended.setdefault(run[NEWEST_START], []).append(run)
         for start in sorted(ended):
             if start not in alive and start not in (state.told or ()):
                 self._report_timeout(state, at, ended[start])
@@ -404,7 +405,7 @@ class RuleRun(Reporting):
         before = self._starts(state) if keep is not None else set()
         pruners: dict[int | None, Pruner] = {}
         for slot in self.plan.slots:
-            held = getattr(state, slot.name)
+            held = held_in(state, slot)
             if not held:
                 continue
             lives = [length for length in (slot.within, keep) if length is not None]
@@ -412,7 +413,7 @@ class RuleRun(Reporting):
             held = _pruned(held, slot, pruners.setdefault(low, Pruner(low, state)))
             if held and slot.reach:
                 held = [run for run in held if self._run_due(run, slot) >= now] or None
-            setattr(state, slot.name, held)
+            hold(state, slot, held)
         self._forget_marks(state)
         for i, length in enumerate(self.plan.quiet):
             seen = getattr(state, f"q{i}")
@@ -425,24 +426,20 @@ class RuleRun(Reporting):
         """Drops the marks of starts of which no run is left."""
         if state.dead is None and state.told is None:
             return
-        oldest = min((_oldest(getattr(state, s.name), s) for s in self.plan.slots), default=0)
+        oldest = min((_oldest(held_in(state, s), s) for s in self.plan.slots), default=0)
         if state.dead is not None:
             state.dead = {start: t for start, t in state.dead.items() if start >= oldest} or None
         if state.told is not None:
             state.told = {start for start in state.told if start >= oldest} or None
 
     def _starts(self, state: Any) -> set[int]:
-        return {
-            (run if slot.bare else run[0])[NEWEST_START]
-            for slot in self.plan.slots
-            for run in getattr(state, slot.name) or ()
-        }
+        return {run[NEWEST_START] for slot in self.plan.slots for run in held_in(state, slot) or ()}
 
     def _next_due(self, state: Any) -> int | None:
         """The next moment at which something is due for the key."""
         dues: list[int] = []
         for slot in self.plan.slots:
-            held = getattr(state, slot.name)
+            held = held_in(state, slot)
             if not held:
                 continue
             if slot.deadline is not None:
@@ -459,13 +456,13 @@ class RuleRun(Reporting):
         return min(dues) if dues else None
 
     def _first_due(self, held: Any, slot: Slot) -> int:
-        if slot.form == "list":
+        if not slot.grouped:
             return min(self._run_due(run, slot) for run in held)
         groups = [held] if slot.form == "one" else list(held.values())
         return min(_deadline(node, slot) for group in groups for node in group[0])
 
     def _has_anything(self, state: Any) -> bool:
-        return any(getattr(state, slot.name) for slot in self.plan.slots) or any(
+        return any(held_in(state, slot) for slot in self.plan.slots) or any(
             getattr(state, f"q{i}") is not None for i in range(len(self.plan.quiet))
         )
 
@@ -473,15 +470,15 @@ class RuleRun(Reporting):
         """Takes out the runs that a skip or a limit has dropped."""
         pruner = Pruner(None, state)
         for slot in self.plan.slots:
-            held = getattr(state, slot.name)
+            held = held_in(state, slot)
             if held:
-                setattr(state, slot.name, _pruned(held, slot, pruner))
+                hold(state, slot, _pruned(held, slot, pruner))
 
     def undecided(self) -> Iterable[tuple[Any, int, int, History]]:
         """Open absences: (key, deadline, time of the first event, the run)."""
         for key, state in self.states.items():
             for slot in self.plan.slots:
-                held = getattr(state, slot.name)
+                held = held_in(state, slot)
                 if not held or slot.deadline is None:
                     continue
                 yield from self._open_absences(key, state, held, slot)
@@ -490,8 +487,8 @@ class RuleRun(Reporting):
         self, key: Any, state: Any, held: Any, slot: Slot
     ) -> Iterable[tuple[Any, int, int, History]]:
         assert slot.deadline is not None
-        if slot.form == "list":
-            nodes = [(run if slot.bare else run[0], self._run_due(run, slot)) for run in held]
+        if not slot.grouped:
+            nodes = [(run, self._run_due(run, slot)) for run in held]
         else:
             groups = [held] if slot.form == "one" else held.values()
             nodes = [(n, _deadline(n, slot)) for g in groups for n in g[0]]
@@ -532,6 +529,20 @@ def state_type(slots: int, quiet: int) -> Any:
     return namespace["State"]
 
 
+def held_in(state: Any, slot: Slot) -> Any:
+    """What a key's state holds in a slot: a list of runs, a group, or a dict of groups; None:
+    nothing. A place for one run counts as a list."""
+    held = getattr(state, slot.name)
+    return [held] if held is not None and slot.form == "single" else held
+
+
+def hold(state: Any, slot: Slot, held: Any) -> None:
+    """Puts back what `held_in` gave, changed or not."""
+    if slot.form == "single" and held is not None:
+        (held,) = held
+    setattr(state, slot.name, held)
+
+
 def _deadline(node: Node, slot: Slot) -> int:
     """When a trailing absence has come true for a run."""
     assert slot.deadline is not None
@@ -543,8 +554,8 @@ def _deadline(node: Node, slot: Slot) -> int:
 
 def _newest(held: Any, slot: Slot) -> Iterable[int]:
     """Times of the newest first events of what a slot holds, one for each run or group."""
-    if slot.form == "list":
-        return [(run if slot.bare else run[0])[NEWEST_TIME] for run in held]
+    if not slot.grouped:
+        return [run[NEWEST_TIME] for run in held]
     if slot.form == "one":
         return [held[1]] if held else []
     return [group[1] for group in held.values()]
@@ -554,14 +565,14 @@ def _oldest(held: Any, slot: Slot) -> int:
     """The oldest first event that any run of a slot may begin with; of groups that is not known."""
     if not held:
         return NEVER
-    if slot.form == "list":
-        return min(int((run if slot.bare else run[0])[NEWEST_START]) for run in held)
+    if not slot.grouped:
+        return min(int(run[NEWEST_START]) for run in held)
     return 0
 
 
 def _pruned(held: Any, slot: Slot, pruner: Pruner) -> Any:
-    if slot.form == "list":
-        return pruner.runs(held, slot.bare)
+    if not slot.grouped:
+        return pruner.runs(held)
     if slot.form == "one":
         return pruner.group(held)
     groups = {key: pruner.group(group) for key, group in held.items()}

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-Node = tuple[Any, int, Any, int, int, int, int]
+Node = tuple[Any, ...]
 EVENT: Final = 0
 POSITION: Final = 1
 PREVIOUS: Final = 2
@@ -31,6 +31,9 @@ SIZE: Final = 3
 NEWEST_TIME: Final = 4
 NEWEST_START: Final = 5
 NUMBER: Final = 6
+FIRST_VARIABLE: Final = 7
+"""Where runs are kept one by one, a run is its newest node, with what later conditions can see of
+it behind the node's own seven members."""
 
 History = list[Node]
 """One run: its nodes, first event first."""
@@ -106,7 +109,7 @@ class Complete:
         """Whether any of a node's starts can still be alive, by its newest one."""
         if self.low is not None and node[NEWEST_TIME] < self.low:
             return False
-        return node[NEWEST_START] > self.marks.floor
+        return bool(node[NEWEST_START] > self.marks.floor)
 
     def starts(self) -> list[Node]:
         """First events of the complete runs that are alive, the oldest first. O(shared nodes)."""
@@ -145,7 +148,7 @@ class Complete:
         return min((way for way in finals if way is not None), key=_rank_of)[1]
 
     def _same(self, node: Node, start: Node) -> bool:
-        return node[NUMBER] == start[NUMBER]
+        return bool(node[NUMBER] == start[NUMBER])
 
     def _inwards(self, start: Node) -> list[Node]:
         """Nodes that may lead back to `start`, those before a node come before it."""
@@ -346,13 +349,9 @@ class Pruner:
         newest = max(node[NEWEST_TIME] for node in nodes)
         return [nodes, newest, max(node[NEWEST_START] for node in nodes), *group[3:]]
 
-    def runs(self, runs: list[Any] | None, bare: bool) -> list[Any] | None:
-        """A list of runs without the dead ones; a run is a node (`bare`) or begins with one."""
-        if not runs:
-            return None
-        if bare:
-            return [run for run in runs if self.alive(run)] or None
-        return [run for run in runs if self.alive(run[0])] or None
+    def runs(self, runs: list[Any]) -> list[Any] | None:
+        """A list of runs without the dead ones."""
+        return [run for run in runs if self.alive(run)] or None
 
     def _renew(self, top: list[Node]) -> None:
         todo = [top]

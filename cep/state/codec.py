@@ -1,0 +1,628 @@
+"""The state of a key as JSON text, and back.
+
+In: the state of one key of one rule, as it is while events run. Out: one line of JSON, from which
+`decode` makes an equal state in any program with the same rule: the same runs in the same groups,
+histories shared where they were shared, events decoded again from their originals into the shape of
+the rules that run then. `codec_of` gives the codec of a rule; it knows the rule's automaton states.
+
+**Runs** (`StateCodec`):
+
+    {"f":1, "n":7, "w":1700000600000001,
+     "e":[[{"type":"A","user":"ann"}, 1700000000000000, 4711, "auth.jsonl"], …],
+     "h":[[0,0,6], [1,2,7,0], …],
+     "s":{"s1":[1]}}
+
+* `f`: the number of the format; `n`: how many events the key has seen; `w`: when it is woken.
+* `e`: the events, as [original, time, position, source]. The original is the JSON line as it came,
+  byte for byte but for the space around it. It is a text where a line is nested so deep that not
+  every reader of JSON would take it; `["m", {…}]` for a mapping that a host or another format gave
+  (see `cep.state.values`); null for the event of an expected key. A fifth item holds what else the
+  engine noted: `s`, the derived stream; `r`, repeats; `n0`, …, fields that asked a table.
+* `h`: the nodes of histories, in the order in which they were made, as [event, position, number] of
+  a first event and [event, position, number, node before] of a later one; a node that took its
+  event with a whole group has [event, position, number, list, size, newest time, newest start].
+* `l`: lists of nodes that groups and nodes share. They only ever grow at the end, so one list does
+  for all who know a part of it.
+* `s`: what waits where: nodes, or [node, variable, …]; of a group [list, newest time, newest start],
+  of groups by value a list of these, each with its value.
+* `floor`, `dead`, `told`: starts that a skip dropped or a timeout told; `q`: when leading absences
+  were last broken; `k`: the key, where its text does not tell it exactly.
+
+**Windows** (`WindowCodec`): `{"f":1,"w":wake,"t":last event's time,"d":what the window dumps}`.
+
+Whoever changes a format takes the next number, keeps the reader of the old one in `FORMATS`, and
+adds fixtures of the new one to `tests/state/fixtures`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from cep.event import EventShape
+from cep.key import key_of
+from cep.runtime.rule import RuleRun, Slot
+from cep.runtime.runs import EVENT, NEWEST_TIME, NUMBER, POSITION, PREVIOUS, SIZE, Node
+from cep.runtime.window_rule import WindowRun, WindowState
+from cep.runtime.windows import Bucket, Buckets, LastEvents, Session, Sliding
+from cep.state.values import (
+    exact_key,
+    from_json,
+    from_json_text,
+    json_text,
+    key_from_exact,
+    key_from_text,
+    to_json,
+)
+
+FORMAT = 1
+"""The number of the format that is written."""
+
+DecodeLine = Callable[[bytes], Any]
+"""Makes an event of a JSON line (`cep.ingest.Ingest.decode`)."""
+
+
+class UnreadableState(ValueError):
+    """A stored state that this version, or these rules, cannot read."""
+
+
+class Summary(NamedTuple):
+    """What can be said of a state at a glance: the step that its furthest run has reached (None for
+    windows), the time of the first event, when it is woken, and how many runs (of windows: events)
+    it holds; runs that are kept as a group count as one for each of its newest events."""
+
+    step: str | None
+    first_us: int | None
+    deadline_us: int | None
+    runs: int
+
+
+def codec_of(
+    run: RuleRun | WindowRun, shape: EventShape, decode_line: DecodeLine
+) -> StateCodec | WindowCodec:
+    """The codec for the states of a rule."""
+    if isinstance(run, RuleRun):
+        return StateCodec(run, shape, decode_line)
+    return WindowCodec(run)
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+class _Event(msgspec.Struct, array_like=True):
+    """A row of `e`."""
+
+    raw: msgspec.Raw
+    t: int
+    pos: int
+    src: Any
+    more: dict[str, Any] | None = None
+
+
+class _State(msgspec.Struct):
+    """A state as it is written; see the module's head."""
+
+    f: int
+    n: int
+    w: int = 0
+    floor: int = 0
+    e: list[_Event] = []
+    h: list[list[Any]] = []
+    l: list[list[int]] = []  # noqa: E741
+    s: dict[str, list[Any]] = {}
+    q: dict[str, int] = {}
+    dead: list[tuple[int, int]] = []
+    told: list[int] = []
+    k: list[Any] | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_read_state = msgspec.json.Decoder(_State).decode
+_LONG, _DEEP = 400, 200
+"""A line shorter than the one, or with fewer brackets than the other, is not nested too deep for
+any reader of JSON."""
+
+
+class StateCodec:
+    """Writes and reads the states of a rule with runs.
+
+    `encode` of a key with one run of one event costs some 2 µs; in general O(nodes and events).
+    """
+
+    def __init__(self, run: RuleRun, shape: EventShape, decode_line: DecodeLine) -> None:
+        self.run = run
+        self.slots = run.plan.slots
+        self._quiet = tuple(f"q{i}" for i in range(len(run.plan.quiet)))
+        self._held = _getter([slot.name for slot in self.slots])
+        self._events = _Events(shape, decode_line)
+        self._by_name = {slot.name: slot for slot in self.slots}
+        layout = run.plan.layout
+        self._progress = [(layout.node_of[step], step) for step in layout.step_of]
+
+    def encode(self, state: Any) -> str:
+        """The state as text, without its key."""
+        text = self._one_run(state)
+        return self._whole(state) if text is None else text
+
+    def decode(self, key_text: str, text: str | bytes) -> Any:
+        """The state that `encode` was given. Its key has the text `key_text`.
+
+        Raises `UnreadableState` for what is no such text, or one of another rule or version.
+        """
+        try:
+            return _reader(text)(self, key_text, text)
+        except Exception as error:
+            raise _unreadable(text, error) from error
+
+    def adopt(self, key_text: str, text: str | bytes) -> Any:
+        """Decodes a state and lets it live in the rule: it will be found and woken."""
+        state = self.decode(key_text, text)
+        self.run.states[state.key] = state
+        if state.wake:
+            self.run.timers.add(state.wake, self.run, state)
+        return state
+
+    def summary(self, state: Any) -> Summary:
+        """What can be said of the state at a glance. O(runs)."""
+        heads = [node for slot, held in self._filled(state) for node in _heads(held, slot)]
+        if not heads:
+            return Summary(None, None, state.wake or None, 0)
+        furthest = max([self._progress[node[POSITION]] for node in heads])
+        step = self.run.form.steps[furthest[1]]
+        if len(heads) == 1 or all(slot.form == "list" for slot, _ in self._filled(state)):
+            first = min([node[NEWEST_TIME] for node in heads])
+        else:
+            first = min(n[EVENT].t for n in _Histories(heads).nodes if n[PREVIOUS] is None)
+        return Summary(step, first, state.wake or None, len(heads))
+
+    def _filled(self, state: Any) -> list[tuple[Slot, Any]]:
+        return [(slot, held) for slot, held in zip(self.slots, self._held(state)) if held]
+
+    # ------------------------------------------------------------------ writing
+
+    def _one_run(self, state: Any) -> str | None:
+        """The text of a state with one run of one event, which most are; None for any other."""
+        if state.dead or state.told or self._quiet or state.key.__class__ is not str:
+            return None
+        found = None
+        for slot, held in zip(self.slots, self._held(state)):
+            if held:
+                if found is not None or slot.form != "list" or len(held) != 1:
+                    return None
+                found, run = slot, held[0]
+        if found is None:
+            return None
+        values = ""
+        if found.bare:
+            event, position, previous, _, _, _, number = run
+        else:
+            event, position, previous, _, _, _, number = run[0]
+            values = "".join([f",{json_text(value)}" for value in run[1:]])
+        if previous is not None:
+            return None
+        row = self._events.line(event)
+        if row is None:
+            return None
+        floor = f'"floor":{state.floor},' if state.floor else ""
+        item = "0" if found.bare else f"[0{values}]"
+        return (
+            f'{{"f":{FORMAT},"n":{state.number},"w":{state.wake},{floor}"e":[{row}],'
+            f'"h":[[0,{position},{number}]],"s":{{"{found.name}":[{item}]}}}}'
+        )
+
+    def _whole(self, state: Any) -> str:
+        filled = self._filled(state)
+        histories = _Histories(node for slot, held in filled for node in _heads(held, slot))
+        for slot, held in filled:
+            if slot.form != "list":
+                for group in _groups(held, slot):
+                    histories.take_list(group[0], len(group[0]))
+        made: dict[str, Any] = {"f": FORMAT, "n": state.number, "w": state.wake}
+        more = {
+            "floor": state.floor,
+            "k": exact_key(state.key),
+            "dead": sorted(state.dead.items()) if state.dead else None,
+            "told": sorted(state.told) if state.told else None,
+            "q": {name: at for name in self._quiet if (at := getattr(state, name)) is not None},
+            **histories.rows(self._events.row),
+            "s": {slot.name: _written(held, slot, histories) for slot, held in filled},
+        }
+        made.update((name, content) for name, content in more.items() if content)
+        return _encode(made).decode()
+
+    # ------------------------------------------------------------------ reading
+
+    def read_1(self, key_text: str, text: str | bytes) -> Any:
+        """Reads format 1."""
+        row = _read_state(text)
+        mark = b'"$"' if isinstance(text, bytes) else '"$"'
+        value = from_json if mark in text else _as_it_is  # type: ignore[operator]
+        events = [self._events.read(event) for event in row.e]
+        lists: list[list[Node]] = [[] for _ in row.l]
+        nodes = _nodes(row.h, events, lists)
+        for shared, members in zip(lists, row.l, strict=True):
+            shared += [nodes[i] for i in members]
+        state = self.run.State()
+        state.key = key_from_text(key_text) if row.k is None else key_from_exact(row.k)
+        state.number, state.wake, state.floor = row.n, row.w, row.floor
+        state.dead = dict(row.dead) or None
+        state.told = set(row.told) or None
+        for name, at in row.q.items():
+            setattr(state, name, at)
+        for name, held in row.s.items():
+            slot = self._by_name[name]
+            setattr(state, name, _read_slot(held, slot, nodes, lists, value))
+        return state
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """The attributes of these names, as a tuple also where there is one or none."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    if not names:
+        return lambda _: ()
+    only = attrgetter(names[0])
+    return lambda state: (only(state),)
+
+
+def _groups(held: Any, slot: Slot) -> Iterable[list[Any]]:
+    return [held] if slot.form == "one" else held.values()
+
+
+def _heads(held: Any, slot: Slot) -> list[Node]:
+    """The newest node of each run that a slot holds."""
+    if slot.form == "list":
+        return held if slot.bare else [run[0] for run in held]
+    return [node for group in _groups(held, slot) for node in group[0]]
+
+
+class _Histories:
+    """The nodes and shared lists that can be reached from the newest nodes, and their numbers."""
+
+    def __init__(self, heads: Iterable[Node]) -> None:
+        self.nodes: list[Node] = []
+        self._seen: set[int] = set()
+        self._covered: dict[int, int] = {}
+        self._lists: list[list[Node]] = []
+        self._list_places: dict[int, int] = {}
+        self._todo: list[tuple[list[Node], int, int]] = []
+        self._places: dict[int, int] | None = None
+        for node in heads:
+            self._take(node)
+        self._follow()
+
+    def take_list(self, nodes: list[Node], size: int) -> None:
+        """The list is kept up to `size` at least."""
+        self._want(nodes, size)
+        self._follow()
+
+    def _take(self, node: Node | None) -> None:
+        seen = self._seen
+        while node is not None and id(node) not in seen:
+            seen.add(id(node))
+            self.nodes.append(node)
+            if node[SIZE] >= 0:
+                self._want(node[PREVIOUS], node[SIZE])
+                return
+            node = node[PREVIOUS]
+
+    def _want(self, nodes: list[Node], size: int) -> None:
+        covered = self._covered.get(id(nodes))
+        if covered is None:
+            self._list_places[id(nodes)] = len(self._lists)
+            self._lists.append(nodes)
+            covered = 0
+        self._covered[id(nodes)] = max(size, covered)
+        if size > covered:
+            self._todo.append((nodes, covered, size))
+
+    def _follow(self) -> None:
+        while self._todo:
+            nodes, first, end = self._todo.pop()
+            for node in nodes[first:end]:
+                self._take(node)
+
+    def place(self, node: Node) -> int:
+        """The number of a node: those made before have smaller ones."""
+        if self._places is None:
+            self.nodes.sort(key=itemgetter(NUMBER))
+            self._places = {id(node): i for i, node in enumerate(self.nodes)}
+        return self._places[id(node)]
+
+    def list_place(self, nodes: list[Node]) -> int:
+        """The number of a list."""
+        return self._list_places[id(nodes)]
+
+    def rows(self, event_row: Callable[[Any], Any]) -> dict[str, list[Any]]:
+        """`e`, `h` and `l`."""
+        places: dict[int, int] = {}
+        events: list[Any] = []
+        rows: list[Any] = []
+        if self.nodes:
+            self.place(self.nodes[0])
+        for node in self.nodes:
+            event = node[EVENT]
+            place = places.get(id(event))
+            if place is None:
+                place = places[id(event)] = len(events)
+                events.append(event_row(event))
+            rows.append(self._node_row(node, place))
+        lists = [
+            [self.place(node) for node in nodes[: self._covered[id(nodes)]]]
+            for nodes in self._lists
+        ]
+        return {"e": events, "h": rows, "l": lists}
+
+    def _node_row(self, node: Node, event: int) -> list[Any]:
+        _, position, previous, size, time, start, number = node
+        if size >= 0:
+            return [event, position, number, self.list_place(previous), size, time, start]
+        if previous is None:
+            return [event, position, number]
+        return [event, position, number, self.place(previous)]
+
+
+def _written(held: Any, slot: Slot, histories: _Histories) -> list[Any]:
+    """What a slot holds, by the numbers of nodes and lists."""
+    if slot.form == "list":
+        if slot.bare:
+            return [histories.place(node) for node in held]
+        return [[histories.place(run[0]), *map(to_json, run[1:])] for run in held]
+    rows = [
+        [histories.list_place(group[0]), group[1], group[2], *map(to_json, group[3:])]
+        for group in _groups(held, slot)
+    ]
+    return rows[0] if slot.form == "one" else rows
+
+
+def _nodes(
+    rows: Sequence[Sequence[Any]], events: Sequence[Any], lists: Sequence[list[Node]]
+) -> list[Node]:
+    """The nodes of `h`; the lists may still be empty, they are only referred to."""
+    nodes: list[Node] = []
+    for row in rows:
+        event, position, number = events[row[0]], row[1], row[2]
+        if len(row) == 3:
+            nodes.append((event, position, None, -1, event.t, number, number))
+        elif len(row) == 4:
+            before = nodes[row[3]]
+            nodes.append((event, position, before, -1, before[4], before[5], number))
+        else:
+            place, size, time, start = row[3:]
+            nodes.append((event, position, lists[place], size, time, start, number))
+    return nodes
+
+
+def _read_slot(
+    held: list[Any],
+    slot: Slot,
+    nodes: Sequence[Node],
+    lists: Sequence[list[Node]],
+    value: Callable[[Any], Any],
+) -> Any:
+    """What a slot holds, of what `_written` gave."""
+    if slot.form == "list":
+        if slot.bare:
+            return [nodes[place] for place in held]
+        return [(nodes[run[0]], *map(value, run[1:])) for run in held]
+    if slot.form == "one":
+        return [lists[held[0]], held[1], held[2]]
+    groups: dict[Any, list[Any]] = {}
+    for place, time, start, shown in held:
+        seen = value(shown)
+        groups[key_of(seen)] = [lists[place], time, start, seen]
+    return groups
+
+
+# ---------------------------------------------------------------------------- events
+
+
+class _Events:
+    """Writes and reads the rows of events."""
+
+    def __init__(self, shape: EventShape, decode_line: DecodeLine) -> None:
+        self.shape = shape
+        self.decode_line = decode_line
+        self._notes = tuple(f"n{i}" for i in range(shape.notes))
+        self._marks = shape.marks_repeats or bool(shape.notes)
+        self._source = ("", '""')
+        """The source of the last event and how it is written: most have the same."""
+
+    def line(self, event: Any) -> str | None:
+        """The row of an event that is a JSON line of no stream and without notes, as text; None for
+        any other."""
+        raw = event.raw
+        if raw.__class__ is not bytes or self._marks or event.s is not None or _is_deep(raw):
+            return None
+        source = event.src
+        if source != self._source[0]:
+            self._source = (source, json_text(source))
+        try:
+            return f"[{raw.decode()},{event.t},{event.pos},{self._source[1]}]"
+        except UnicodeDecodeError:
+            return None
+
+    def row(self, event: Any) -> list[Any]:
+        """The row of an event, for the encoder."""
+        row = [self._original(event.raw), event.t, event.pos, to_json(event.src)]
+        if self._marks or event.s is not None:
+            more = {"s": event.s} if event.s is not None else {}
+            if self.shape.marks_repeats and event.r:
+                more["r"] = event.r
+            for name in self._notes:
+                noted = getattr(event, name)
+                if noted is not None:
+                    more[name] = to_json(noted)
+            row.append(more)
+        return row
+
+    def _original(self, raw: Any) -> Any:
+        if isinstance(raw, bytes | bytearray | memoryview):
+            line = bytes(raw)
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                return ["b", line.hex()]
+            return text if _is_deep(line) else msgspec.Raw(line)
+        return None if raw is None else msgspec.Raw(f'["m",{json_text(raw)}]'.encode())
+
+    def read(self, row: _Event) -> Any:
+        """The event of a row."""
+        event = self._decoded(bytes(row.raw))
+        event.t, event.pos = row.t, row.pos
+        event.src = sys.intern(row.src) if row.src.__class__ is str else from_json(row.src)
+        for name, content in (row.more or {}).items():
+            setattr(event, name, from_json(content))
+        return event
+
+    def _decoded(self, original: bytes) -> Any:
+        if original[:1] == b"{":
+            return self._of_line(original)
+        if original == b"null":
+            return self.shape.type()
+        if original[:1] == b'"':
+            return self._of_line(msgspec.json.decode(original).encode())
+        kind, content = msgspec.json.decode(original)
+        if kind == "b":
+            return self._of_line(bytes.fromhex(content))
+        return self.shape.from_mapping(from_json(content))
+
+    def _of_line(self, line: bytes) -> Any:
+        if _is_deep(line):
+            with _more_room():
+                event = self.decode_line(line)
+        else:
+            event = self.decode_line(line)
+        event.raw = line
+        return event
+
+
+def _is_deep(line: bytes) -> bool:
+    """Whether a line may be nested so deep that not every reader of JSON would take it."""
+    return len(line) >= _LONG and line.count(b"[") + line.count(b"{") > _DEEP
+
+
+@contextmanager
+def _more_room() -> Iterator[None]:
+    """What could be read when it came can be read again, however deep the caller stands."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 1000)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+# ---------------------------------------------------------------------------- windows
+
+
+class _Window(msgspec.Struct):
+    """The state of a window as it is written."""
+
+    f: int
+    w: int
+    t: int
+    d: Any
+    k: list[Any] | None = None
+
+
+_read_window = msgspec.json.Decoder(_Window).decode
+
+
+class WindowCodec:
+    """Writes and reads the states of an aggregate rule. O(what the window holds)."""
+
+    def __init__(self, run: WindowRun) -> None:
+        self.run = run
+
+    def encode(self, state: WindowState) -> str:
+        """The state as text, without its key."""
+        made: dict[str, Any] = {"f": FORMAT, "w": state.wake, "t": state.last}
+        made["d"] = to_json(state.window.dump())
+        exact = exact_key(state.key)
+        if exact is not None:
+            made["k"] = exact
+        return _encode(made).decode()
+
+    def decode(self, key_text: str, text: str | bytes) -> WindowState:
+        """The state that `encode` was given. Raises `UnreadableState` like that of `StateCodec`."""
+        try:
+            state: WindowState = _reader(text)(self, key_text, text)
+        except Exception as error:
+            raise _unreadable(text, error) from error
+        return state
+
+    def read_1(self, key_text: str, text: str | bytes) -> WindowState:
+        """Reads format 1."""
+        row = _read_window(text)
+        key = key_from_text(key_text) if row.k is None else key_from_exact(row.k)
+        state = WindowState(key, self.run.windows.new())
+        state.window.load(from_json(row.d))
+        state.wake, state.last = row.w, row.t
+        return state
+
+    def adopt(self, key_text: str, text: str | bytes) -> WindowState:
+        """Decodes a state and lets it live in the rule: it will be found and woken."""
+        state = self.decode(key_text, text)
+        self.run.states[state.key] = state
+        if state.wake:
+            closes = not self.run.windows.inclusive and state.window.next_due() is not None
+            self.run.timers.add(state.wake, self.run, state, closes)
+        return state
+
+    def summary(self, state: WindowState) -> Summary:
+        """What can be said of the state at a glance."""
+        buckets = _buckets(state.window)
+        first = buckets[0].first if buckets else None
+        return Summary(None, first, state.wake or None, sum(bucket.count for bucket in buckets))
+
+
+def _buckets(window: Any) -> Sequence[Bucket]:
+    """The buckets of a window that hold events, the earliest first."""
+    if isinstance(window, Buckets):
+        return window.open
+    assert isinstance(window, Sliding | LastEvents | Session)
+    return [window.bucket] if window.bucket is not None and not window.is_empty else []
+
+
+# ---------------------------------------------------------------------------- formats
+
+
+FORMATS: Mapping[int, Callable[..., Any]] = {1: lambda codec, key, text: codec.read_1(key, text)}
+"""The reader of each format that has ever been released."""
+
+
+class _Numbered(msgspec.Struct):
+    f: int
+
+
+_read_number = msgspec.json.Decoder(_Numbered).decode
+
+
+def _reader(text: str | bytes) -> Callable[..., Any]:
+    """The reader of a text's format."""
+    number = _read_number(text).f
+    reader = FORMATS.get(number)
+    if reader is None:
+        raise UnreadableState(
+            f"a state is stored in format {number}, which this version of cep does not know "
+            f"(it knows {', '.join(map(str, FORMATS))}); it was written by a newer one"
+        )
+    return reader
+
+
+def _unreadable(text: str | bytes, error: Exception) -> UnreadableState:
+    """Whatever is wrong with a text, in words."""
+    if isinstance(error, UnreadableState):
+        return error
+    shown = text[:80] if isinstance(text, str) else text[:80].decode(errors="replace")
+    return UnreadableState(f"a stored state cannot be read: {error} (in {shown} …)")
