@@ -9,7 +9,7 @@ matches, however they are cut into batches.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -159,6 +159,12 @@ class Program:
                 self._expect(time)
             self.time = time
             self.fire(time)
+
+    def resume(self, time: int, known: Container[str]) -> None:
+        """Goes on at `time` with the states that have been put in. Expected keys of the rules that
+        are `known` from before have had their runs."""
+        self.time = time
+        self._expecting = [(run, name) for run, name in self._expecting if run.name not in known]
 
     def _expect(self, time: int) -> None:
         """The first tick of the clock: keys that are expected have runs from now on."""

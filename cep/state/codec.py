@@ -23,8 +23,8 @@ the rules that run then. `codec_of` gives the codec of a rule; it knows the rule
   event with a whole group has [event, position, number, list, size, newest time, newest start].
 * `l`: lists of nodes that groups and nodes share. They only ever grow at the end, so one list does
   for all who know a part of it.
-* `s`: what waits where: nodes, or [node, variable, …]; of a group [list, newest time, newest start],
-  of groups by value a list of these, each with its value.
+* `s`: what waits where: runs as nodes, or as [node, variable, …]; of a group [list, newest time,
+  newest start], of groups by value a list of these, each with its value.
 * `floor`, `dead`, `told`: starts that a skip dropped or a timeout told; `q`: when leading absences
   were last broken; `k`: the key, where its text does not tell it exactly.
 
@@ -40,23 +40,34 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from cep.event import EventShape
 from cep.key import key_of
-from cep.runtime.rule import RuleRun, Slot
-from cep.runtime.runs import EVENT, NEWEST_TIME, NUMBER, POSITION, PREVIOUS, SIZE, Node
+from cep.runtime.rule import RuleRun, Slot, held_in, hold
+from cep.runtime.runs import (
+    EVENT,
+    FIRST_VARIABLE,
+    NEWEST_START,
+    NEWEST_TIME,
+    NUMBER,
+    POSITION,
+    PREVIOUS,
+    SIZE,
+    Node,
+)
 from cep.runtime.window_rule import WindowRun, WindowState
 from cep.runtime.windows import Bucket, Buckets, LastEvents, Session, Sliding
+from cep.state.store import StateError, StateRow
 from cep.state.values import (
     exact_key,
     from_json,
-    from_json_text,
     json_text,
     key_from_exact,
     key_from_text,
+    key_text,
     to_json,
 )
 
@@ -67,19 +78,8 @@ DecodeLine = Callable[[bytes], Any]
 """Makes an event of a JSON line (`cep.ingest.Ingest.decode`)."""
 
 
-class UnreadableState(ValueError):
+class UnreadableState(StateError):
     """A stored state that this version, or these rules, cannot read."""
-
-
-class Summary(NamedTuple):
-    """What can be said of a state at a glance: the step that its furthest run has reached (None for
-    windows), the time of the first event, when it is woken, and how many runs (of windows: events)
-    it holds; runs that are kept as a group count as one for each of its newest events."""
-
-    step: str | None
-    first_us: int | None
-    deadline_us: int | None
-    runs: int
 
 
 def codec_of(
@@ -149,77 +149,86 @@ class StateCodec:
         text = self._one_run(state)
         return self._whole(state) if text is None else text
 
-    def decode(self, key_text: str, text: str | bytes) -> Any:
-        """The state that `encode` was given. Its key has the text `key_text`.
+    def row(self, state: Any) -> StateRow:
+        """The state with its key and what can be said of it at a glance: the step that its furthest
+        run has reached, the time of its first event, when it is woken, how many runs it holds. Runs
+        that are kept as a group count as one for each of its newest events."""
+        filled = self._filled(state)
+        heads = [node for slot, held in filled for node in _heads(held, slot)]
+        row = StateRow(key_text(state.key), self.encode(state), due_us=state.wake or None)
+        if heads:
+            furthest = max([self._progress[node[POSITION]] for node in heads])
+            row.step = self.run.form.steps[furthest[1]]
+            row.runs = len(heads)
+            row.first_us = self._first(heads, any(slot.grouped for slot, _ in filled))
+        return row
+
+    def _first(self, heads: list[Node], grouped: bool) -> int:
+        """The time of the first event of any run."""
+        if not grouped:
+            return int(min([node[NEWEST_TIME] for node in heads]))
+        starts = (node for node in _Histories(heads).nodes if node[PREVIOUS] is None)
+        return int(min(node[EVENT].t for node in starts))
+
+    def decode(self, key: str, text: str | bytes) -> Any:
+        """The state that `encode` was given. Its key has the text `key`.
 
         Raises `UnreadableState` for what is no such text, or one of another rule or version.
         """
         try:
-            return _reader(text)(self, key_text, text)
+            return _reader(text)(self, key, text)
         except Exception as error:
             raise _unreadable(text, error) from error
 
-    def adopt(self, key_text: str, text: str | bytes) -> Any:
+    def adopt(self, key: str, text: str | bytes) -> Any:
         """Decodes a state and lets it live in the rule: it will be found and woken."""
-        state = self.decode(key_text, text)
+        state = self.decode(key, text)
         self.run.states[state.key] = state
         if state.wake:
             self.run.timers.add(state.wake, self.run, state)
         return state
 
-    def summary(self, state: Any) -> Summary:
-        """What can be said of the state at a glance. O(runs)."""
-        heads = [node for slot, held in self._filled(state) for node in _heads(held, slot)]
-        if not heads:
-            return Summary(None, None, state.wake or None, 0)
-        furthest = max([self._progress[node[POSITION]] for node in heads])
-        step = self.run.form.steps[furthest[1]]
-        if len(heads) == 1 or all(slot.form == "list" for slot, _ in self._filled(state)):
-            first = min([node[NEWEST_TIME] for node in heads])
-        else:
-            first = min(n[EVENT].t for n in _Histories(heads).nodes if n[PREVIOUS] is None)
-        return Summary(step, first, state.wake or None, len(heads))
-
     def _filled(self, state: Any) -> list[tuple[Slot, Any]]:
-        return [(slot, held) for slot, held in zip(self.slots, self._held(state)) if held]
+        """What the slots hold, as lists of runs, groups, or dicts of groups."""
+        return [(slot, held) for slot in self.slots if (held := held_in(state, slot))]
 
     # ------------------------------------------------------------------ writing
 
     def _one_run(self, state: Any) -> str | None:
         """The text of a state with one run of one event, which most are; None for any other."""
-        if state.dead or state.told or self._quiet or state.key.__class__ is not str:
+        if state.dead or state.told or self._quiet:
             return None
-        found = None
-        for slot, held in zip(self.slots, self._held(state)):
+        if state.key.__class__ is not str and exact_key(state.key) is not None:
+            return None
+        name = run = None
+        for slot, held in zip(self.slots, self._held(state), strict=True):
             if held:
-                if found is not None or slot.form != "list" or len(held) != 1:
+                if run is not None or slot.grouped:
                     return None
-                found, run = slot, held[0]
-        if found is None:
+                name, run = slot.name, held
+                if slot.form == "list":
+                    if len(held) > 1:
+                        return None
+                    run = held[0]
+        if run is None or run[PREVIOUS] is not None:
             return None
-        values = ""
-        if found.bare:
-            event, position, previous, _, _, _, number = run
-        else:
-            event, position, previous, _, _, _, number = run[0]
-            values = "".join([f",{json_text(value)}" for value in run[1:]])
-        if previous is not None:
-            return None
-        row = self._events.line(event)
-        if row is None:
+        event = self._events.line(run[EVENT])
+        if event is None:
             return None
         floor = f'"floor":{state.floor},' if state.floor else ""
-        item = "0" if found.bare else f"[0{values}]"
+        waiting = "0"
+        if len(run) > FIRST_VARIABLE:
+            waiting = f"[0,{','.join([json_text(value) for value in run[FIRST_VARIABLE:]])}]"
         return (
-            f'{{"f":{FORMAT},"n":{state.number},"w":{state.wake},{floor}"e":[{row}],'
-            f'"h":[[0,{position},{number}]],"s":{{"{found.name}":[{item}]}}}}'
+            f'{{"f":{FORMAT},"n":{state.number},"w":{state.wake},{floor}"e":[{event}],'
+            f'"h":[[0,{run[POSITION]},{run[NUMBER]}]],"s":{{"{name}":[{waiting}]}}}}'
         )
 
     def _whole(self, state: Any) -> str:
         filled = self._filled(state)
         histories = _Histories(node for slot, held in filled for node in _heads(held, slot))
         for slot, held in filled:
-            if slot.form != "list":
+            if slot.grouped:
                 for group in _groups(held, slot):
                     histories.take_list(group[0], len(group[0]))
         made: dict[str, Any] = {"f": FORMAT, "n": state.number, "w": state.wake}
@@ -237,18 +246,20 @@ class StateCodec:
 
     # ------------------------------------------------------------------ reading
 
-    def read_1(self, key_text: str, text: str | bytes) -> Any:
+    def read_1(self, key: str, text: str | bytes) -> Any:
         """Reads format 1."""
         row = _read_state(text)
         mark = b'"$"' if isinstance(text, bytes) else '"$"'
         value = from_json if mark in text else _as_it_is  # type: ignore[operator]
-        events = [self._events.read(event) for event in row.e]
+        variables = _variables(
+            [held for name, held in row.s.items() if not self._by_name[name].grouped], value
+        )
         lists: list[list[Node]] = [[] for _ in row.l]
-        nodes = _nodes(row.h, events, lists)
+        nodes = _nodes(row.h, [self._events.read(event) for event in row.e], lists, variables)
         for shared, members in zip(lists, row.l, strict=True):
             shared += [nodes[i] for i in members]
         state = self.run.State()
-        state.key = key_from_text(key_text) if row.k is None else key_from_exact(row.k)
+        state.key = key_from_text(key) if row.k is None else key_from_exact(row.k)
         state.number, state.wake, state.floor = row.n, row.w, row.floor
         state.dead = dict(row.dead) or None
         state.told = set(row.told) or None
@@ -256,7 +267,7 @@ class StateCodec:
             setattr(state, name, at)
         for name, held in row.s.items():
             slot = self._by_name[name]
-            setattr(state, name, _read_slot(held, slot, nodes, lists, value))
+            hold(state, slot, _read_slot(held, slot, nodes, lists, value))
         return state
 
 
@@ -278,10 +289,10 @@ def _groups(held: Any, slot: Slot) -> Iterable[list[Any]]:
     return [held] if slot.form == "one" else held.values()
 
 
-def _heads(held: Any, slot: Slot) -> list[Node]:
+def _heads(held: Any, slot: Slot) -> Sequence[Node]:
     """The newest node of each run that a slot holds."""
-    if slot.form == "list":
-        return held if slot.bare else [run[0] for run in held]
+    if not slot.grouped:
+        return held  # type: ignore[no-any-return]
     return [node for group in _groups(held, slot) for node in group[0]]
 
 
@@ -363,20 +374,25 @@ class _Histories:
         return {"e": events, "h": rows, "l": lists}
 
     def _node_row(self, node: Node, event: int) -> list[Any]:
-        _, position, previous, size, time, start, number = node
-        if size >= 0:
-            return [event, position, number, self.list_place(previous), size, time, start]
-        if previous is None:
-            return [event, position, number]
-        return [event, position, number, self.place(previous)]
+        row = [event, node[POSITION], node[NUMBER]]
+        previous = node[PREVIOUS]
+        if node[SIZE] >= 0:
+            place = self.list_place(previous)
+            row += [place, node[SIZE], node[NEWEST_TIME], node[NEWEST_START]]
+        elif previous is not None:
+            row.append(self.place(previous))
+        return row
 
 
 def _written(held: Any, slot: Slot, histories: _Histories) -> list[Any]:
     """What a slot holds, by the numbers of nodes and lists."""
-    if slot.form == "list":
-        if slot.bare:
-            return [histories.place(node) for node in held]
-        return [[histories.place(run[0]), *map(to_json, run[1:])] for run in held]
+    if not slot.grouped:
+        return [
+            [histories.place(run), *map(to_json, run[FIRST_VARIABLE:])]
+            if len(run) > FIRST_VARIABLE
+            else histories.place(run)
+            for run in held
+        ]
     rows = [
         [histories.list_place(group[0]), group[1], group[2], *map(to_json, group[3:])]
         for group in _groups(held, slot)
@@ -384,21 +400,38 @@ def _written(held: Any, slot: Slot, histories: _Histories) -> list[Any]:
     return rows[0] if slot.form == "one" else rows
 
 
+def _variables(
+    held: Iterable[Sequence[Any]], value: Callable[[Any], Any]
+) -> dict[int, tuple[Any, ...]]:
+    """The variables of runs by the numbers of their nodes."""
+    return {
+        run[0]: tuple([value(seen) for seen in run[1:]])
+        for runs in held
+        for run in runs
+        if run.__class__ is list
+    }
+
+
 def _nodes(
-    rows: Sequence[Sequence[Any]], events: Sequence[Any], lists: Sequence[list[Node]]
+    rows: Sequence[Sequence[Any]],
+    events: Sequence[Any],
+    lists: Sequence[list[Node]],
+    variables: Mapping[int, tuple[Any, ...]],
 ) -> list[Node]:
     """The nodes of `h`; the lists may still be empty, they are only referred to."""
     nodes: list[Node] = []
     for row in rows:
         event, position, number = events[row[0]], row[1], row[2]
         if len(row) == 3:
-            nodes.append((event, position, None, -1, event.t, number, number))
+            node: Node = (event, position, None, -1, event.t, number, number)
         elif len(row) == 4:
             before = nodes[row[3]]
-            nodes.append((event, position, before, -1, before[4], before[5], number))
+            node = (event, position, before, -1, before[4], before[5], number)
         else:
             place, size, time, start = row[3:]
-            nodes.append((event, position, lists[place], size, time, start, number))
+            node = (event, position, lists[place], size, time, start, number)
+        kept = variables.get(len(nodes))
+        nodes.append(node if kept is None else node + kept)
     return nodes
 
 
@@ -410,10 +443,8 @@ def _read_slot(
     value: Callable[[Any], Any],
 ) -> Any:
     """What a slot holds, of what `_written` gave."""
-    if slot.form == "list":
-        if slot.bare:
-            return [nodes[place] for place in held]
-        return [(nodes[run[0]], *map(value, run[1:])) for run in held]
+    if not slot.grouped:
+        return [nodes[run[0] if run.__class__ is list else run] for run in held]
     if slot.form == "one":
         return [lists[held[0]], held[1], held[2]]
     groups: dict[Any, list[Any]] = {}
@@ -553,37 +584,41 @@ class WindowCodec:
             made["k"] = exact
         return _encode(made).decode()
 
-    def decode(self, key_text: str, text: str | bytes) -> WindowState:
+    def decode(self, key: str, text: str | bytes) -> WindowState:
         """The state that `encode` was given. Raises `UnreadableState` like that of `StateCodec`."""
         try:
-            state: WindowState = _reader(text)(self, key_text, text)
+            state: WindowState = _reader(text)(self, key, text)
         except Exception as error:
             raise _unreadable(text, error) from error
         return state
 
-    def read_1(self, key_text: str, text: str | bytes) -> WindowState:
+    def read_1(self, key: str, text: str | bytes) -> WindowState:
         """Reads format 1."""
         row = _read_window(text)
-        key = key_from_text(key_text) if row.k is None else key_from_exact(row.k)
-        state = WindowState(key, self.run.windows.new())
+        found = key_from_text(key) if row.k is None else key_from_exact(row.k)
+        state = WindowState(found, self.run.windows.new())
         state.window.load(from_json(row.d))
         state.wake, state.last = row.w, row.t
         return state
 
-    def adopt(self, key_text: str, text: str | bytes) -> WindowState:
+    def adopt(self, key: str, text: str | bytes) -> WindowState:
         """Decodes a state and lets it live in the rule: it will be found and woken."""
-        state = self.decode(key_text, text)
+        state = self.decode(key, text)
         self.run.states[state.key] = state
         if state.wake:
             closes = not self.run.windows.inclusive and state.window.next_due() is not None
             self.run.timers.add(state.wake, self.run, state, closes)
         return state
 
-    def summary(self, state: WindowState) -> Summary:
-        """What can be said of the state at a glance."""
+    def row(self, state: WindowState) -> StateRow:
+        """The state with its key, the time of its first event, when it is woken, and how many
+        events it holds."""
+        row = StateRow(key_text(state.key), self.encode(state), due_us=state.wake or None)
         buckets = _buckets(state.window)
-        first = buckets[0].first if buckets else None
-        return Summary(None, first, state.wake or None, sum(bucket.count for bucket in buckets))
+        if buckets:
+            row.first_us = buckets[0].first
+            row.runs = sum(bucket.count for bucket in buckets)
+        return row
 
 
 def _buckets(window: Any) -> Sequence[Bucket]:
@@ -611,13 +646,17 @@ _read_number = msgspec.json.Decoder(_Numbered).decode
 def _reader(text: str | bytes) -> Callable[..., Any]:
     """The reader of a text's format."""
     number = _read_number(text).f
-    reader = FORMATS.get(number)
-    if reader is None:
+    require_known(number)
+    return FORMATS[number]
+
+
+def require_known(number: int) -> None:
+    """Raises `UnreadableState` for the number of a format that this version cannot read."""
+    if number not in FORMATS:
         raise UnreadableState(
             f"a state is stored in format {number}, which this version of cep does not know "
             f"(it knows {', '.join(map(str, FORMATS))}); it was written by a newer one"
         )
-    return reader
 
 
 def _unreadable(text: str | bytes, error: Exception) -> UnreadableState:
