@@ -36,6 +36,7 @@ class Label:
 class Diagnostic:
     """One finding: `code` (see `dsl.codes`), where, what, and how to repair it.
 
+    >>> from dsl.diagnostics import Diagnostic, draw
     >>> from dsl.source import Source, Span
     >>> span = Span(Source("a.cep", "rule x"), 5, 6)
     >>> print(draw(Diagnostic("E001", span, "expected a title")))

@@ -7,7 +7,10 @@ not enough by an HTML comment on the line above it, which readers do not see:
 * `<!-- file: NAME -->`    the block is written to a file of that name
 * `console`                lines after `$ ` are run by a shell, the others are what it must print
 * `python`                 run as a program; a block after `<!-- output -->` is what it must print
-* `cep`                    must pass `cep check` (a file too)
+* `pycon`                  a session of Python, in which the public names of cep are known
+* `cep`                    must pass the check, and its tests must pass (a file too)
+* `<!-- wrong: E012 -->`   rules that the check refuses, or warns of, with that code
+* `<!-- diagram: RULE FILE -->` what `cep explain --diagram` shows for a rule of a file of the page
 * `json`                   each line must be JSON
 * `<!-- tree -->`          the paths in the first column must exist in the project
 * `<!-- not run: WHY -->`  for what cannot be run here
@@ -17,6 +20,9 @@ In printed text `…` stands for any text within a line, or alone for any number
 
 from __future__ import annotations
 
+import doctest
+import importlib.util
+import io
 import json
 import os
 import re
@@ -28,6 +34,9 @@ from pathlib import Path
 
 import pytest
 
+import cep
+from cep.explain.diagram import diagram, to_mermaid
+from cep.testing.runner import run_tests
 from dsl.formatter import format_file
 from dsl.parser import parse
 from dsl.source import Source
@@ -76,6 +85,10 @@ class Session:
             check_printed(block.text, self.printed or "")
         elif kind == "tree":
             check_tree(block.text)
+        elif kind == "wrong":
+            check_wrong(block.text, name)
+        elif kind == "diagram":
+            self.check_diagram(block.text, *name.split())
         elif kind != "not run":
             self.run(block)
 
@@ -93,6 +106,8 @@ class Session:
         elif block.language == "python":
             (self.home / "_block.py").write_text(block.text, encoding="utf-8")
             self.printed = self.shell("python _block.py")
+        elif block.language == "pycon":
+            check_session(block.text)
         elif block.language == "cep":
             (self.home / "_block.cep").write_text(block.text, encoding="utf-8")
             self.check_rules("_block.cep")
@@ -105,9 +120,18 @@ class Session:
             )
 
     def check_rules(self, name: str) -> None:
-        said = self.shell(f"cep check {name} && echo fine")
-        if not said.endswith("fine\n"):
-            raise NotSo(said)
+        try:
+            ruleset = cep.load(self.home / name)
+            failed = [result for result in run_tests(ruleset) if not result.passed]
+        except cep.RuleError as error:
+            raise NotSo(str(error)) from None
+        if failed:
+            raise NotSo("\n\n".join(f'"{one.test.name}": {one.message}' for one in failed))
+
+    def check_diagram(self, text: str, rule: str, file: str) -> None:
+        drawn = to_mermaid(diagram(cep.load(self.home / file).rules[rule]))
+        if drawn.strip() != text.strip():
+            raise NotSo(f"the diagram is\n{drawn}")
 
     def shell(self, command: str) -> str:
         """What a command prints, its errors included; `cep` and `python` are those under test."""
@@ -150,6 +174,25 @@ def check_printed(shown: str, printed: str) -> None:
     printed = printed.strip("\n") + "\n" if printed.strip() else ""
     if not re.fullmatch(pattern, printed):
         raise NotSo(f"shown:\n{shown}\nprinted:\n{printed}")
+
+
+def check_session(text: str) -> None:
+    names = {name: getattr(cep, name) for name in cep.__all__}
+    example = doctest.DocTestParser().get_doctest(text, names, "session", None, None)
+    said = io.StringIO()
+    doctest.DocTestRunner().run(example, out=said.write)
+    if said.getvalue():
+        raise NotSo(said.getvalue())
+
+
+def check_wrong(text: str, code: str) -> None:
+    try:
+        ruleset = cep.loads(text)
+        found = {one.code for one in ruleset.warnings} if ruleset.compiled else set()
+    except cep.RuleError as error:
+        found = {one.code for one in error.diagnostics}
+    if code not in found:
+        raise NotSo(f"shown as {code}, found: {', '.join(sorted(found)) or 'nothing'}")
 
 
 def line_pattern(line: str) -> str:
@@ -202,7 +245,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_rules_are_in_canonical_form(page: Path) -> None:
     for block in blocks(page):
-        if block.language == "cep":
+        if block.language == "cep" and not block.note.startswith("wrong"):
             source = Source(f"{page.relative_to(ROOT)}:{block.line}", block.text)
             assert format_file(parse(source)[0], source) == block.text
 
@@ -215,3 +258,16 @@ def test_a_wrong_output_is_noticed() -> None:
         check_printed("a\n", "a\nb\n")
     with pytest.raises(NotSo):
         check_printed("", "something\n")
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    script = importlib.util.spec_from_file_location(
+        "make_reference", ROOT / "docs/make_reference.py"
+    )
+    assert script is not None
+    assert script.loader is not None
+    making = importlib.util.module_from_spec(script)
+    script.loader.exec_module(making)
+    for name, make in making.PAGES.items():
+        text = (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
+        assert text == make(), f"run docs/make_reference.py: {name} is not what the code says"
