@@ -176,7 +176,8 @@ def _equal_rules(world: World, checked: CheckedRules) -> None:
     for rule in checked.rules.values():
         what = (
             *(rule.pattern, rule.having, rule.unless, rule.dedup, rule.alert, rule.emit),
-            *(rule.start, rule.skip, rule.skip_step),
+            *(rule.start, rule.skip, rule.skip_step, rule.report, rule.keys_from),
+            *(rule.limit, rule.keep, rule.timeout_alert, rule.timeout_emit),
         )
         first = seen.setdefault(what, rule)
         if first is not rule:
