@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cep.engine import Engine
 from cep.extend import as_functions, installed_functions
 from cep.lookup_files import LookupFiles, refresh, with_items
 from cep.ruleset import Ruleset
 from cep.testing.mutants import Mutant, mutants
-from cep.testing.proposals import proposal
+from cep.testing.proposals import Engines, proposal
 from cep.testing.runner import run_test
 from dsl import ast
 from dsl.checked import FunctionSignature
@@ -117,16 +116,9 @@ def _same(original: Ruleset, changed: Ruleset) -> bool:
 
 def _noticed(changed: Ruleset, tests: list[ast.Test], mutant: Mutant) -> bool:
     """Whether a test fails; the one that does goes to the front, for it often is the next too."""
-    selected: dict[tuple[str, ...], Ruleset] = {}
-
-    def engine(ruleset: Ruleset, names: Sequence[str]) -> Engine:
-        key = tuple(names)
-        if key not in selected:
-            selected[key] = ruleset.select(names)
-        return Engine(selected[key])
-
+    engines = Engines()
     for i, test in enumerate(tests):
-        if not run_test(changed, _blind(test, mutant), engine).passed:
+        if not run_test(changed, _blind(test, mutant), engines).passed:
             tests.insert(0, tests.pop(i))
             return True
     return False
@@ -144,6 +136,10 @@ def _without(step: ast.TestStep, name: str) -> ast.TestStep:
         return step
     pairs = tuple(pair for pair in step.object.pairs if pair.path.dotted != name)
     return replace(step, object=replace(step.object, pairs=pairs))
+
+
+def _emits(rule: ast.Rule) -> bool:
+    return any(isinstance(clause, ast.Emit | ast.OnTimeout) for clause in rule.clauses)
 
 
 class _Laboratory:
@@ -164,14 +160,16 @@ class _Laboratory:
         self.functions = {**installed_functions()[0], **functions}
         self.type_field = type_field
         self.only = only
-        self.lookups: LookupFiles | None = None
+        self.lookups = LookupFiles()
         everything = [s for file, _ in self.files for s in file.statements]
         self.rules = {s.name.name: s for s in everything if isinstance(s, ast.Rule)}
         self.tests = [s for s in everything if isinstance(s, ast.Test) and (not only or only(s))]
-        self.declared = {
-            s.name.name: s for s in everything if not isinstance(s, ast.Test | ast.Include)
-        }
-        self.uses = {name: self._used_by(name) for name in self.rules}
+        self.declared: dict[str, list[ast.Statement]] = {}
+        for s in everything:
+            if not isinstance(s, ast.Test | ast.Include):
+                self.declared.setdefault(s.name.name, []).append(s)
+        self.emitters = [rule for rule in self.rules.values() if _emits(rule)]
+        self.uses = {name: self._mentioned([rule]) for name, rule in self.rules.items()}
 
     def statements(self) -> Iterator[ast.Statement]:
         """What is to be mutated: all that stands in the files that were named."""
@@ -198,38 +196,35 @@ class _Laboratory:
 
     def ruleset(self, tests: Sequence[ast.Test], mutant: Mutant | None = None) -> Ruleset | None:
         """Only what these tests need, with the mutant in its place; None if it is in error."""
-        wanted = {rule.name for test in tests for rule in test.rules}
+        needed = self._mentioned([*tests, *self.emitters])
         trees = []
         for file, source in self.files:
-            kept = [s for s in file.statements if self._is_needed(s, wanted)]
+            kept = [s for s in file.statements if self._is_needed(s, needed, tests)]
             if mutant is not None:
                 kept = [mutant.changed if s is mutant.statement else s for s in kept]
-            mine = [test for test in tests if test in file.statements]
-            trees.append((ast.File((*kept, *mine), span=file.span), source))
+            trees.append((ast.File(tuple(kept), span=file.span), source))
         checked, _ = check(
             trees, params=self.params, functions=self.functions, type_field=self.type_field
         )
         if checked is None:
             return None
-        if self.lookups is None:
-            self.lookups, _ = refresh(checked, LookupFiles())
+        self.lookups, _ = refresh(checked, self.lookups)
         return Ruleset(with_items(checked, self.lookups), (), self.lookups)
 
-    def _is_needed(self, statement: ast.Statement, rules: set[str]) -> bool:
-        """Declarations, the rules named, and those that make streams for them."""
-        if isinstance(statement, ast.Rule):
-            emits = any(isinstance(clause, ast.Emit) for clause in statement.clauses)
-            return emits or statement.name.name in rules
-        return not isinstance(statement, ast.Test | ast.Include)
+    def _is_needed(
+        self, statement: ast.Statement, names: set[str], tests: Sequence[ast.Test]
+    ) -> bool:
+        if isinstance(statement, ast.Test):
+            return any(statement is test for test in tests)
+        return not isinstance(statement, ast.Include) and statement.name.name in names
 
-    def _used_by(self, rule: str) -> set[str]:
-        """All names that a rule mentions, itself or through what it mentions."""
-        found: set[str] = set()
-        todo = [rule]
+    def _mentioned(self, roots: Sequence[ast.Statement]) -> set[str]:
+        """All names that statements mention, themselves or through what they mention, and the
+        stream that holds the defaults of all others."""
+        found = {"event"}
+        todo = [*roots, *self.declared.get("event", ())]
         while todo:
-            statement = self.declared.get(todo.pop())
-            if statement is not None:
-                names = {node.name for node in statement.walk() if isinstance(node, ast.Ident)}
-                todo += names - found
-                found |= names
+            names = {node.name for node in todo.pop().walk() if isinstance(node, ast.Ident)}
+            todo += [s for name in names - found for s in self.declared.get(name, ())]
+            found |= names
         return found

@@ -12,7 +12,7 @@ finds. What is proposed is therefore right if the rule is right: whoever pastes 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -44,6 +44,19 @@ class Moment:
 Story = list[Moment]
 
 
+class Engines:
+    """Makes engines of one ruleset; each choice of rules is compiled once."""
+
+    def __init__(self) -> None:
+        self.selected: dict[tuple[str, ...], Ruleset] = {}
+
+    def __call__(self, ruleset: Ruleset, names: Sequence[str]) -> Engine:
+        key = tuple(names)
+        if key not in self.selected:
+            self.selected[key] = ruleset.select(names)
+        return Engine(self.selected[key])
+
+
 def proposal(
     original: Ruleset, changed: Ruleset, tests: Sequence[ast.Test], mutant: Mutant
 ) -> str | None:
@@ -73,12 +86,14 @@ class _Trial:
     original: Ruleset
     changed: Ruleset
     hints: _Hints
+    of_original: Engines = field(default_factory=Engines)
+    of_changed: Engines = field(default_factory=Engines)
 
     def tells_apart(self, story: Story, rules: Sequence[ast.Ident]) -> bool:
         """Whether what the two find differs in something that a test can expect."""
         test = self._test(story, rules)
         try:
-            wanted, got = _play(self.original, test), _play(self.changed, test)
+            wanted, got = self._both(test)
         except TestProblem:
             return False
         return _told(wanted, self.hints.key_part) != _told(got, self.hints.key_part)
@@ -86,10 +101,14 @@ class _Trial:
     def text(self, story: Story, rules: Sequence[ast.Ident]) -> str:
         """The story as a test of what the rule finds."""
         test = self._test(story, rules)
-        wanted, got = _play(self.original, test), _play(self.changed, test)
+        wanted, got = self._both(test)
         if isinstance(test.steps[-1], ast.TestAdvance) and not wanted[-1] and not got[-1]:
             test, wanted = replace(test, steps=test.steps[:-1]), wanted[:-1]
         return _text(test, wanted)
+
+    def _both(self, test: ast.Test) -> tuple[list[list[Any]], list[list[Any]]]:
+        wanted = _play(self.original, test, self.of_original)
+        return wanted, _play(self.changed, test, self.of_changed)
 
     def _test(self, story: Story, rules: Sequence[ast.Ident]) -> ast.Test:
         return ast.Test(tuple(rules), self.hints.title, tuple(_steps(story, self.hints.horizon)))
@@ -106,9 +125,9 @@ def _steps(story: Story, horizon: int) -> Iterator[ast.TestStep]:
         yield ast.TestAdvance(ast.Duration(horizon))
 
 
-def _play(ruleset: Ruleset, test: ast.Test) -> list[list[Any]]:
+def _play(ruleset: Ruleset, test: ast.Test, engines: Engines) -> list[list[Any]]:
     """The matches of each step."""
-    engine = Engine(ruleset.select([rule.name for rule in test.rules]))
+    engine = engines(ruleset, [rule.name for rule in test.rules])
     found: list[list[Any]] = []
     for action in actions(ruleset.checked, test):
         if isinstance(action, Given):
