@@ -317,10 +317,18 @@ class _Handler:
 
     def _may_close(self) -> bool:
         """Whether an event of this kind can end a repetition that is complete by then."""
-        closes = [(s.key.close, s.is_strict) for s in self.a.states if s.key.close is not None]
-        return any(
-            close.until in self.tests or (close.on_end and strict) for close, strict in closes
-        )
+        closing = [state for state in self.a.states if state.key.close is not None]
+        ended = {
+            atom
+            for state in closing
+            for atom, target in (
+                *state.after_until.items(),
+                *((absence.atom, target) for absence, target in state.after_absence.items()),
+            )
+            if target is None
+        }
+        broken = any(s.key.close and s.key.close.on_end and s.after_pass is None for s in closing)
+        return broken or not ended.isdisjoint(self.tests)
 
     def _atom(self, edge: Edge) -> int:
         return self.a.positions[edge.target].atom
@@ -382,17 +390,14 @@ class _Handler:
                 continue
             with self.w.block(f"if {self.tests[atom.index]}:"):
                 for state in hits:
-                    close = state.key.close
-                    if close is not None and close.until == atom.index:
-                        self._split(state, atom.guards, None, self._closer(state))
-                    else:
-                        target = state.after_until[atom.index]
-                        self._split(state, atom.guards, None, self._mover(state, target))
+                    target = state.after_until[atom.index]
+                    self._split(state, atom.guards, None, self._mover(state, target))
 
     def _mover(self, state: State, target: int | None) -> Callable[[State], None]:
-        """Writes how a run (node `nd`, variables `v…`) goes to another state without an event."""
+        """Writes how a run (node `nd`, variables `v…`) goes to another state without an event.
+        With no way on it is complete, where a repetition has been waiting for that, or dead."""
         if target is None:
-            return lambda source: None
+            return self._closer(state) if state.key.close is not None else lambda source: None
 
         def move(source: State) -> None:
             names = {v: _var(source, v) for v in source.variables}
@@ -594,11 +599,8 @@ class _Handler:
 
             def other() -> None:
                 close = state.key.close
-                if close is not None and close.on_end:
-                    self._closer(state)(state)
-                elif state.after_pass is not None:
-                    names = {v: _var(state, v) for v in state.variables}
-                    self._insert(self.a.states[state.after_pass], KEPT, names)
+                if state.after_pass is not None or (close is not None and close.on_end):
+                    self._mover(state, state.after_pass)(state)
 
             if self.inside == "True":
                 other()
@@ -799,12 +801,9 @@ class _Handler:
 
             def other() -> None:
                 close = state.key.close
-                if close is not None and close.on_end:
-                    w("shut += g[0]")
-                elif state.after_pass is not None:
-                    names = {v: _var(state, v) for v in state.variables}
+                if state.after_pass is not None or (close is not None and close.on_end):
                     with w.block("for nd in g[0]:"):
-                        self._insert(self.a.states[state.after_pass], KEPT, names)
+                        self._mover(state, state.after_pass)(state)
 
             if self.inside == "True":
                 other()

@@ -129,11 +129,10 @@ class Deadline:
 class Close:
     """A repetition at the end that is complete already and may go on.
 
-    It is reported when an event of atom `until` comes, and if `on_end` (`report on close`) also
-    when a strict repetition breaks and when the time is over in which it may go on.
+    It is reported when an `until` or a `no` closes the last way on, and if `on_end` (`report on
+    close`) also when a strict repetition breaks and when the time is over in which it may go on.
     """
 
-    until: int | None
     on_end: bool
     at_least: int | None = None
 
@@ -179,9 +178,9 @@ class StateKey:
 class State:
     """A waiting place of runs.
 
-    `after_absence[a]`: the state of a run after an event of absence a (None: dead).
-    `after_until[u]`: after an event that ends the repetition. `after_pass`: after an event that
-    was not taken. `variables`: what must be kept of a run here. `form`: one, hash, single or list, with
+    `after_absence[a]`: the state of a run after an event of absence a (None: there is no way on, so
+    that it closes or is dead). `after_until[u]`: after an event that ends the repetition.
+    `after_pass`: after an event that was not taken. `variables`: what must be kept of a run here. `form`: one, hash, single or list, with
     `hash_variable` for hash.
     """
 

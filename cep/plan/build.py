@@ -526,7 +526,7 @@ class _Builder:
                 position.accepts = True
                 position.edges = []
             else:
-                position.close = self._close(position, end)
+                position.close = self._close(end)
 
     def _deadline(self, end: End) -> Deadline:
         lengths = [absence.within for absence in end.absences]
@@ -534,13 +534,8 @@ class _Builder:
         since_first = self.pattern.within if None in lengths else None
         return Deadline(end.absences, after, since_first, end.at_least)
 
-    def _close(self, position: Position, end: End) -> Close:
-        until = next((edge.until for edge in position.edges if edge.until is not None), None)
-        return Close(
-            until=until,
-            on_end=self.rule.report == "on_close",
-            at_least=end.at_least,
-        )
+    def _close(self, end: End) -> Close:
+        return Close(on_end=self.rule.report == "on_close", at_least=end.at_least)
 
 
 def _is_step(value: Value) -> bool:

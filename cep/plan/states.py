@@ -74,14 +74,12 @@ def _follow(state: State, find: Callable[[StateKey], int | None]) -> None:
         state.after_absence[absence] = find(StateKey(edges, deadline, key.close, key.counted))
     for until in sorted({edge.until for edge in key.edges if edge.until is not None}):
         edges = tuple(edge for edge in key.edges if edge.until != until)
-        close = None if key.close is not None and key.close.until == until else key.close
-        state.after_until[until] = find(StateKey(edges, key.deadline, close, key.counted))
+        state.after_until[until] = find(StateKey(edges, key.deadline, key.close, key.counted))
     relaxed = tuple(edge for edge in key.edges if edge.mode != "next")
     if len(relaxed) == len(key.edges):
         state.after_pass = state.index
     else:
-        close = None if key.close is not None and key.close.on_end else key.close
-        state.after_pass = find(StateKey(relaxed, key.deadline, close, key.counted))
+        state.after_pass = find(StateKey(relaxed, key.deadline, key.close, key.counted))
 
 
 def successors(state: State) -> Iterable[int]:

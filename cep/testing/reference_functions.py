@@ -218,25 +218,25 @@ def _int(value: object) -> int:
     if isinstance(value, bool):
         raise Failure
     if isinstance(value, str):
-        text = value.strip()
-        try:
-            return int(text)
-        except ValueError:
-            return int(float(text))
+        return int(_decimal(value))
     return int(_number(value))
 
 
 def _num(value: object) -> int | float:
-    if isinstance(value, str):
-        text = value.strip()
-        try:
-            return int(text)
-        except ValueError:
-            number = float(text)
-            if math.isnan(number) or math.isinf(number):
-                raise Failure from None
-            return number
-    return _number(value)
+    return _decimal(value) if isinstance(value, str) else _number(value)
+
+
+def _decimal(text: str) -> int | float:
+    """What a text in decimal notation says: no digits of other scripts, no `_` between digits."""
+    if not text.isascii() or "_" in text:
+        raise Failure
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if math.isnan(number) or math.isinf(number):
+            raise Failure from None
+        return number
 
 
 def _time(value: object) -> int:
