@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import compress
+from itertools import accumulate, compress
 from threading import Lock
 from typing import Any
 
@@ -279,10 +279,8 @@ class Engine:
             name = self._names[source]
             for reject in block.rejects:
                 self._reject(name, reject)
-            for events in self._decoded(name, block):
-                if self._is_plain(source):
-                    self._run_plain(source, *events)
-                else:
+            if not self._feed_in_order(source, block):
+                for events in self._decoded(name, block):
                     self._run(self._order.push(source, _placed(name, *events)))
             self._report_late()
 
@@ -334,46 +332,42 @@ class Engine:
             parts = self.ingest.timed(name, block, *self.ingest.records(name, block))
         else:
             return
-        self._events += len(parts[0])
-        if self.sample.events < SAMPLE:
-            self._look_at(parts[3])
+        self._count_in(parts[0], parts[3])
         if parts[0]:
             yield parts
 
-    def _is_plain(self, source: int) -> bool:
-        return len(self._names) == 1 and self._delay == 0
+    def _count_in(self, events: Sequence[Any], originals: Sequence[Any]) -> None:
+        self._events += len(events)
+        if self.sample.events < SAMPLE:
+            self._look_at(originals)
 
-    def _run_plain(
-        self,
-        source: int,
-        events: list[Any],
-        times: list[int],
-        positions: list[int],
-        originals: Sequence[Any],
-    ) -> None:
-        """One source without delay: events that no rule can use only move the clock, so they are
-        left out before anything else is done with them."""
-        if times[0] < self.program.time or times != sorted(times):
-            self._run(
-                self._order.push(
-                    source, _placed(self._names[0], events, times, positions, originals)
-                )
-            )
-            return
-        useful = self.program.useful(events)
-        name = self._names[0]
-        wanted = []
-        for event, time, position, original in compress(
-            zip(events, times, positions, originals, strict=True), useful
+    def _feed_in_order(self, source: int, block: Block) -> bool:
+        """Takes a block of lines the short way, where it is open: one source without delay, and
+        events that come in order. Events that no rule can use only move the clock, so they are left
+        out before anything else is done with them. False: nothing was done."""
+        if len(self._names) > 1 or self._delay or not block.lines or block.positions:
+            return False
+        decoded = self.ingest.in_order(block.lines)
+        if decoded is None:
+            return False
+        events, times, scale = decoded
+        if times[0] * scale < self.program.time:
+            return False
+        name, wanted = self._names[0], []
+        positions = accumulate(map(len, block.lines), initial=block.offset)
+        for event, time, position, line in compress(
+            zip(events, times, positions, block.lines, strict=False), self.program.useful(events)
         ):
-            event.t = time
+            event.t = time * scale
             event.pos = position
-            event.raw = original
+            event.raw = line
             event.src = name
             wanted.append(event)
-        self._order.pass_over(source, times[-1])
+        self._count_in(events, block.lines)
+        self._order.pass_over(source, times[-1] * scale)
         self.program.run(wanted)
-        self.program.advance(times[-1])
+        self.program.advance(times[-1] * scale)
+        return True
 
     def _event(self, item: Any) -> Any:
         """An event from what a host gave, its time not set; None when it is rejected."""

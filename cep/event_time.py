@@ -93,7 +93,7 @@ def parse_times(
     """
     if values and set(map(type, values)) == {int}:
         whole = cast("Sequence[int]", values)
-        scale = _common_scale(min(whole), max(whole), unit)
+        scale = common_scale(min(whole), max(whole), unit)
         if scale is not None:
             return [value * scale for value in whole]
     zone = find_zone(timezone) if isinstance(timezone, str) else timezone
@@ -214,7 +214,7 @@ def _from_datetime(moment: datetime, zone: tzinfo) -> int:
     return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
 
 
-def _common_scale(low: int, high: int, unit: Unit | None) -> int | None:
+def common_scale(low: int, high: int, unit: Unit | None) -> int | None:
     """The factor that makes microseconds of every integer from `low` to `high`, if there is one."""
     if unit is None:
         if low <= -SECONDS_BELOW:

@@ -21,7 +21,7 @@ from cep.compile.environment import EventEnv
 from cep.compile.expressions import careful
 from cep.compile.rules import DEFAULT_TIMES, CompiledRules, surroundings
 from cep.event import EventShape, unbox
-from cep.event_time import find_zone, parse_time, parse_times
+from cep.event_time import common_scale, find_zone, parse_time, parse_times
 from cep.plan.values import Unrepeated
 from cep.runtime.careful import Careful
 from cep.source.base import BadRecord, Block, Reject
@@ -64,13 +64,27 @@ class EventTimes:
         rule = self.rules[0]
         values = list(map(attrgetter(rule.attributes[0]), events))
         for attribute in rule.attributes[1:]:
-            if None not in values:
+            if _NONE not in set(map(type, values)):
                 break
             values = [
                 value if value is not None else unbox(getattr(event, attribute))
                 for value, event in zip(values, events, strict=True)
             ]
         return parse_times(values, rule.unit, rule.zone)
+
+    def in_order(self, events: Sequence[Any]) -> tuple[list[int], int] | None:
+        """The times of events that all have one and are in order already, as they stand there, and
+        what makes microseconds of them; else None."""
+        rule = self.rules[0]
+        values = list(map(attrgetter(rule.attributes[0]), events))
+        scale = None
+        if len(self.rules) == 1 and set(map(type, values)) == _INTEGERS:
+            scale = common_scale(values[0], values[-1], rule.unit)
+        if scale is None:
+            values, scale = self.read(events), 1
+            if _NONE in set(map(type, values)):
+                return None
+        return (values, scale) if values == sorted(values) else None
 
     def _one(self, event: Any) -> int | None:
         rule = next(r for r in self.rules if r.test is None or r.test(event))
@@ -82,6 +96,10 @@ class EventTimes:
     def fields(self) -> str:
         """The names of the fields that are looked at, for the reason of a reject."""
         return ", ".join(dict.fromkeys(a for rule in self.rules for a in rule.attributes))
+
+
+_NONE = type(None)
+_INTEGERS = {int}
 
 
 def _time_rule(shape: EventShape, time: TimeFormat, test: Callable[[Any], bool] | None) -> TimeRule:
@@ -153,22 +171,26 @@ class Ingest:
         except (msgspec.DecodeError, RecursionError, ValueError):
             return self.shape.from_mapping(read_object(line))
 
+    def in_order(self, lines: Sequence[bytes]) -> tuple[list[Any], list[int], int] | None:
+        """Events of lines that are all good and in order, their raw times and what makes
+        microseconds of these; None where anything asks for a closer look."""
+        if not all(map(bytes.isascii, lines)):
+            return None
+        try:
+            events = list(map(self._decode, lines))
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        if self.shape.has_nested:
+            for event in events:
+                self.shape.settle(event)
+        times = self.times.in_order(events)
+        return None if times is None else (events, *times)
+
     def lines(self, source: str, block: Block) -> tuple[list[Any], list[int], Sequence[bytes]]:
         """Events, their positions and their lines, of a block of raw lines. Blank lines are passed
         over; lines that are no events are rejected."""
         lines = block.lines or []
-        positions: Sequence[int] = block.positions or list(
-            accumulate(map(len, lines), initial=block.offset)
-        )
-        if all(map(bytes.isascii, lines)):
-            try:
-                events = list(map(self._decode, lines))
-            except (msgspec.MsgspecError, RecursionError):
-                return self._carefully(source, block, lines, positions)
-            if self.shape.has_nested:
-                for event in events:
-                    self.shape.settle(event)
-            return events, list(positions[: len(lines)]), lines
+        positions = block.positions or list(accumulate(map(len, lines), initial=block.offset))
         return self._carefully(source, block, lines, positions)
 
     def _carefully(
@@ -210,7 +232,7 @@ class Ingest:
     ) -> tuple[list[Any], list[int], list[int], Sequence[Any]]:
         """Events that have a time, with times, positions and originals; others are rejected."""
         times = self.times.read(events)
-        if None not in times:
+        if _NONE not in set(map(type, times)):
             return events, times, positions, originals  # type: ignore[return-value]
         kept: list[tuple[Any, int, int, Any]] = []
         places = _places(block)
