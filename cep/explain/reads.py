@@ -1,7 +1,8 @@
 """What a compiled rule reads of input events: fields, and values of the field of the type.
 
 Streams are resolved already: a field that a `select` makes counts as the fields it is made of, and
-what is read of derived events does not count.
+what is read of derived events does not count. Nor does what a step reads that events reach in
+several ways (`from a, b`): each way may well go unused.
 """
 
 from __future__ import annotations
@@ -49,25 +50,28 @@ def types_read(rule: CompiledRule, compiled: CompiledRules) -> list[TypeRead]:
 
 
 def _steps(rule: CompiledRule) -> Iterator[Atom]:
-    """Whatever takes events, and nothing that forbids them: an absence may well see none."""
-    return (atom for atom in rule.automaton.atoms if atom.kind == "step")
+    """Whatever takes events in one way, and nothing that forbids them: an absence may well see
+    none."""
+    return (a for a in rule.automaton.atoms if a.kind == "step" and len(a.origins) == 1)
 
 
 def _of_input(atom: Atom) -> Iterator[Value]:
-    """The conditions on input events; a stream with several ways to belong to it has several."""
+    """The conditions on input events."""
     for origin in atom.origins:
         if origin.source is None:
             yield from origin.filters
 
 
 def _in_conditions(rule: CompiledRule) -> Iterator[Value]:
-    for atom in _steps(rule):
+    steps = list(_steps(rule))
+    for atom in steps:
         if any(origin.source is None for origin in atom.origins):
             yield from _of_input(atom)
             yield from rule.automaton.keys[atom.key]
             yield from atom.guards
     for position in rule.automaton.positions:
-        yield from position.guards
+        if rule.automaton.atoms[position.atom] in steps:
+            yield from position.guards
 
 
 def _in_words(rule: CompiledRule, compiled: CompiledRules) -> Iterator[Value]:

@@ -2,25 +2,17 @@
 
 A small company with thirty people, from the end of January to one busy day in March. Among the
 ordinary noise stand, for each rule, something that it must find and something that only looks like
-it. What must be found is written down here, as it is put in, not found by running the rules.
+it.
 
-    python rules/security/make_sample.py           writes both files beside this script
-
-The same bytes on every machine: only `random.random()` of a seeded generator is used.
+    python -m rules.security.make_sample
 """
 
 from __future__ import annotations
 
-import json
-import random
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TypeVar
+from datetime import datetime, timedelta
 
-Item = TypeVar("Item")
-HERE = Path(__file__).parent
-DAY = datetime(2026, 3, 12, tzinfo=UTC)
+from rules.sample_log import Log, at, filled, write
+
 PEOPLE = [
     "ada", "ben", "cleo", "dario", "elif", "finn", "gita", "hugo", "ines", "jonas",
     "kira", "liam", "mona", "nils", "olga", "pia", "quinn", "rosa", "sami", "tilda",
@@ -35,26 +27,8 @@ PLACES = {
 }
 
 
-class Log:
-    """Collects the events and what must be found in them."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed).random
-        self.events: list[tuple[datetime, dict[str, object]]] = []
-        self.expected: list[tuple[datetime, str, dict[str, object]]] = []
-
-    def add(self, when: datetime, kind: str, **fields: object) -> datetime:
-        self.events.append((when, {"type": kind, **fields}))
-        return when
-
-    def expect(self, when: datetime, rule: str, **key: object) -> None:
-        self.expected.append((when, rule, key))
-
-    def pick(self, items: list[Item]) -> Item:
-        return items[int(self.random() * len(items))]
-
-    def between(self, start: datetime, seconds: float) -> datetime:
-        return start + timedelta(milliseconds=int(self.random() * seconds * 1000))
+class SecurityLog(Log):
+    """A log with people who have a laptop and an address each."""
 
     def login(
         self, when: datetime, user: str, outcome: str = "success", **changed: object
@@ -67,15 +41,10 @@ class Log:
         return self.add(when, "login", user=user, outcome=outcome, **{**usual, **changed, **where})
 
 
-def at(hours: int, minutes: int = 0, seconds: float = 0, days: int = 0) -> datetime:
-    """A moment of the busy day, or of `days` before it."""
-    return DAY + timedelta(days=-days, hours=hours, minutes=minutes, seconds=seconds)
-
-
 # ---------------------------------------------------------------------------- the ordinary
 
 
-def ordinary_days(log: Log) -> None:
+def ordinary_days(log: SecurityLog) -> None:
     """People sign in now and then in the weeks before, and all of them on the busy day.
 
     wim is not among them: his account sleeps from the first day on.
@@ -94,7 +63,7 @@ def ordinary_days(log: Log) -> None:
         log.add(came + timedelta(seconds=8), "mfa", user=user, ip="192.0.2.1", outcome="approved")
 
 
-def ordinary_traffic(log: Log) -> None:
+def ordinary_traffic(log: SecurityLog) -> None:
     """Connections at random moments, a few refused, and a time server asked every 64 seconds."""
     servers = ["10.0.0.10", "10.0.0.11", "10.0.0.12", "10.0.0.20"]
     for _ in range(900):
@@ -113,17 +82,18 @@ def ordinary_traffic(log: Log) -> None:
 # ---------------------------------------------------------------------------- passwords
 
 
-def guessed_password(log: Log) -> None:
+def guessed_password(log: SecurityLog) -> None:
     start = at(11, 3)
     for i in range(23):
         log.login(
             start + timedelta(seconds=7 * i), "gita", "failure", ip="203.0.113.66", device="unknown"
         )
+    log.expect(start + timedelta(seconds=28), "address_guessing", ip="203.0.113.66")
     entry = log.login(start + timedelta(seconds=171), "gita", ip="203.0.113.66", device="unknown")
     log.expect(entry, "password_guessing", user="gita")
 
 
-def forgotten_password(log: Log) -> None:
+def forgotten_password(log: SecurityLog) -> None:
     """Four tries, and the fifth is right; later twelve tries over an hour."""
     for i in range(4):
         log.login(at(8, 40, 15 * i), "hugo", "failure")
@@ -133,7 +103,7 @@ def forgotten_password(log: Log) -> None:
     log.login(at(15), "nils")
 
 
-def sprayed_password(log: Log) -> None:
+def sprayed_password(log: SecurityLog) -> None:
     """One address goes through the staff, twice; the second round is within the hour."""
     for start in (at(3, 12), at(3, 40)):
         for i, user in enumerate(PEOPLE[:14]):
@@ -146,16 +116,18 @@ def sprayed_password(log: Log) -> None:
             )
             if start == at(3, 12) and i == 9:
                 log.expect(tried, "password_spraying", ip="198.51.100.23")
+    log.expect(at(3, 12, 44), "address_guessing", ip="198.51.100.23")
 
 
-def shared_kiosk(log: Log) -> None:
+def shared_kiosk(log: SecurityLog) -> None:
     """Nine people fail at one terminal within a few minutes, some of them twice."""
     for i, user in enumerate([*PEOPLE[15:22], *PEOPLE[15:24]]):
         if user != "wim":
             log.login(at(12, 30, 20 * i), user, "failure", ip="192.0.2.200")
+    log.expect(at(12, 31, 20), "address_guessing", ip="192.0.2.200")
 
 
-def worn_down(log: Log) -> None:
+def worn_down(log: SecurityLog) -> None:
     for i in range(6):
         log.add(at(22, 50, 35 * i), "mfa", user="rosa", ip="203.0.113.80", outcome="denied")
     gave_in = log.add(at(22, 54), "mfa", user="rosa", ip="203.0.113.80", outcome="approved")
@@ -168,7 +140,7 @@ def worn_down(log: Log) -> None:
 # ---------------------------------------------------------------------------- accounts
 
 
-def two_places(log: Log) -> None:
+def two_places(log: SecurityLog) -> None:
     log.login(at(15, 20), "kira", city="Lyon")
     far = log.login(at(16, 5), "kira", city="Singapore", ip="203.0.113.7", device="unknown")
     log.expect(far, "impossible_travel", user="kira")
@@ -178,13 +150,13 @@ def two_places(log: Log) -> None:
     log.login(at(20, 30), "mona", city="Lisbon")
 
 
-def woken_account(log: Log) -> None:
+def woken_account(log: SecurityLog) -> None:
     log.login(at(8, 30, days=41), "wim")
     back = log.login(at(2, 47), "wim", ip="203.0.113.99", device="phone-77")
     log.expect(back, "dormant_account", user="wim")
 
 
-def passing_account(log: Log) -> None:
+def passing_account(log: SecurityLog) -> None:
     log.add(at(1, 15), "account", user="svc-tmp", admin="dario", action="created")
     for minute in (20, 44):
         log.login(at(1, minute), "svc-tmp", device="server-3")
@@ -197,7 +169,7 @@ def passing_account(log: Log) -> None:
 # ---------------------------------------------------------------------------- traces
 
 
-def wiped_log(log: Log) -> None:
+def wiped_log(log: SecurityLog) -> None:
     group = "Domain Admins"
     log.add(
         at(1, 50), "group_change",
@@ -213,7 +185,7 @@ def wiped_log(log: Log) -> None:
     log.add(at(11, 10), "log_cleared", host="app1", user="jonas", log="Application")
 
 
-def stopped_agents(log: Log) -> None:
+def stopped_agents(log: SecurityLog) -> None:
     """dc1 stays unprotected; others are updated, shut down, or too slow by a second."""
     log.add(at(2, 5), "agent", host="dc1", status="stopped")
     log.expect(at(2, 15), "agent_silenced", host="dc1")
@@ -232,7 +204,7 @@ def stopped_agents(log: Log) -> None:
 # ---------------------------------------------------------------------------- network
 
 
-def scanned_ports(log: Log) -> None:
+def scanned_ports(log: SecurityLog) -> None:
     ports = [21, 22, 23, 25, 80, 110, 135, 139, 143, 443, 445, 1433, 3306, 3389, 5432, 8080]
     for i, port in enumerate(ports):
         knock = log.add(
@@ -248,7 +220,7 @@ def scanned_ports(log: Log) -> None:
         )  # fmt: skip
 
 
-def swept_hosts(log: Log) -> None:
+def swept_hosts(log: SecurityLog) -> None:
     for i in range(25):
         knock = log.add(
             at(2, 58, 0.5 * i), "connection",
@@ -263,7 +235,7 @@ def swept_hosts(log: Log) -> None:
         )  # fmt: skip
 
 
-def called_home(log: Log) -> None:
+def called_home(log: SecurityLog) -> None:
     """Every five minutes, give or take; and a reader of news, as regular as people are."""
     for i in range(40):
         call = log.add(
@@ -281,41 +253,65 @@ def called_home(log: Log) -> None:
         )  # fmt: skip
 
 
+def explored_server(log: SecurityLog) -> None:
+    """The attacker asks the domain controller who is who; others only open its shares."""
+    here, there = "10.0.1.66", "10.0.0.5"
+    log.add(at(1, 30), "lookup", source=here, query="dc1.corp.example", answers=[there])
+    log.add(at(1, 31), "share", source=here, target=there, share="\\\\dc1\\IPC$")
+    asked = log.add(at(1, 33), "call", source=here, target=there, interface="samr")
+    log.expect(asked, "server_explored", source=here)
+    for i in range(20):
+        source, when = f"10.0.1.{10 + i}", log.between(at(7), 7200)
+        log.add(when, "lookup", source=source, query="files.corp.example", answers=["10.0.0.12"])
+        opened = when + timedelta(seconds=1)
+        log.add(opened, "share", source=source, target="10.0.0.12", share="\\\\files\\home")
+
+
+def trusted_nobody(log: SecurityLog) -> None:
+    for i in range(12):
+        when = at(3, 5 * i, 1)
+        seen = {"source": "10.0.1.66", "target": "203.0.113.200"}
+        log.add(when, "tls", judgement="self signed certificate", **seen)
+        if i % 2 == 0:
+            log.expect(when, "self_signed_session", **seen)
+    for _ in range(50):
+        source, target = f"10.0.1.{log.whole(10, 40)}", f"198.51.100.{log.whole(80, 90)}"
+        log.add(log.between(at(7), 36000), "tls", source=source, target=target, judgement="ok")
+
+
+# ---------------------------------------------------------------------------- hosts
+
+
+def moved_sideways(log: SecurityLog) -> None:
+    """From dc1 to db1 with a tool that installs a service; administrators install services too."""
+    log.add(at(2, 40), "log_cleared", host="db1", user="svc-tmp", log="Security")
+    log.add(at(2, 40, 0.1), "log_cleared", host="db1", user="svc-tmp", log="System")
+    installed = log.add(at(2, 40, 6), "service", host="db1", service="PSEXESVC")
+    log.expect(installed, "wiped_then_service", host="db1")
+    image = "C:\\windows\\PSEXESVC.exe"
+    log.add(at(2, 40, 6.1), "pipe", host="db1", pipe="\\PSEXESVC", image=image)
+    command = "reg save HKLM\\security\\policy\\secrets C:\\Temp\\s"
+    ran = log.add(at(2, 40, 7), "process", host="db1", parent=image, command=command)
+    log.expect(ran, "remote_service", host="db1")
+    log.expect(ran, "secrets_saved", host="db1")
+    log.add(at(10, 30), "service", host="app1", service="backup")
+    log.add(at(10, 30, 2), "process", host="app1", parent="services.exe", command="backup.exe /now")
+    log.add(at(10, 31), "process", host="app1", parent="cmd.exe", command="reg query HKLM\\sam")
+
+
 STORIES = (
     ordinary_days, ordinary_traffic,
     guessed_password, forgotten_password, sprayed_password, shared_kiosk, worn_down,
     two_places, woken_account, passing_account,
     wiped_log, stopped_agents,
-    scanned_ports, swept_hosts, called_home,
+    scanned_ports, swept_hosts, called_home, explored_server, trusted_nobody,
+    moved_sideways,
 )  # fmt: skip
 
 
-def make(seed: int = 7) -> Log:
-    """The whole log, in no particular order yet."""
-    log = Log(seed)
-    for story in STORIES:
-        story(log)
-    return log
-
-
-def sample_lines(log: Log) -> Iterator[str]:
-    """The events as JSON lines in the order of time."""
-    for when, fields in sorted(log.events, key=lambda event: event[0]):
-        yield json.dumps({"timestamp": stamp(when), **fields}) + "\n"
-
-
-def expected_lines(log: Log) -> Iterator[str]:
-    """What must be found, in the order of time."""
-    for when, rule, key in sorted(log.expected, key=lambda found: found[0]):
-        yield json.dumps({"time": stamp(when), "rule": rule, "key": key}) + "\n"
-
-
-def stamp(when: datetime) -> str:
-    text = when.isoformat(timespec="milliseconds" if when.microsecond else "seconds")
-    return text.replace("+00:00", "Z")
+def make() -> Log:
+    return filled(SecurityLog(), STORIES)
 
 
 if __name__ == "__main__":
-    log = make()
-    (HERE / "sample.jsonl").write_text("".join(sample_lines(log)))
-    (HERE / "expected.jsonl").write_text("".join(expected_lines(log)))
+    write(__file__, make())
