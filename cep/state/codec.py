@@ -8,12 +8,12 @@ the rules that run then. `codec_of` gives the codec of a rule; it knows the rule
 **Runs** (`StateCodec`):
 
     {"f":1, "n":7, "w":1700000600000001,
-     "e":[[{"type":"A","user":"ann"}, 1700000000000000, 4711, "auth.jsonl"], …],
+     "events":[[{"type":"A","user":"ann"}, 1700000000000000, 4711, "auth.jsonl"], …],
      "h":[[0,0,6], [1,2,7,0], …],
      "s":{"s1":[1]}}
 
 * `f`: the number of the format; `n`: how many events the key has seen; `w`: when it is woken.
-* `e`: the events, as [original, time, position, source]. The original is the JSON line as it came,
+* `events`: as [original, time, position, source]. The original is the JSON line as it came,
   byte for byte but for the space around it. It is a text where a line is nested so deep that not
   every reader of JSON would take it; `["m", {…}]` for a mapping that a host or another format gave
   (see `cep.state.values`); null for the event of an expected key. A fifth item holds what else the
@@ -95,7 +95,7 @@ def codec_of(
 
 
 class _Event(msgspec.Struct, array_like=True):
-    """A row of `e`."""
+    """A row of `events`."""
 
     raw: msgspec.Raw
     t: int
@@ -111,7 +111,7 @@ class _State(msgspec.Struct):
     n: int
     w: int = 0
     floor: int = 0
-    e: list[_Event] = []
+    events: list[_Event] = []
     h: list[list[Any]] = []
     l: list[list[int]] = []  # noqa: E741
     s: dict[str, list[Any]] = {}
@@ -220,7 +220,7 @@ class StateCodec:
         if len(run) > FIRST_VARIABLE:
             waiting = f"[0,{','.join([json_text(value) for value in run[FIRST_VARIABLE:]])}]"
         return (
-            f'{{"f":{FORMAT},"n":{state.number},"w":{state.wake},{floor}"e":[{event}],'
+            f'{{"f":{FORMAT},"n":{state.number},"w":{state.wake},{floor}"events":[{event}],'
             f'"h":[[0,{run[POSITION]},{run[NUMBER]}]],"s":{{"{name}":[{waiting}]}}}}'
         )
 
@@ -255,7 +255,7 @@ class StateCodec:
             [held for name, held in row.s.items() if not self._by_name[name].grouped], value
         )
         lists: list[list[Node]] = [[] for _ in row.l]
-        nodes = _nodes(row.h, [self._events.read(event) for event in row.e], lists, variables)
+        nodes = _nodes(row.h, [self._events.read(event) for event in row.events], lists, variables)
         for shared, members in zip(lists, row.l, strict=True):
             shared += [nodes[i] for i in members]
         state = self.run.State()
@@ -354,7 +354,7 @@ class _Histories:
         return self._list_places[id(nodes)]
 
     def rows(self, event_row: Callable[[Any], Any]) -> dict[str, list[Any]]:
-        """`e`, `h` and `l`."""
+        """`events`, `h` and `l`."""
         places: dict[int, int] = {}
         events: list[Any] = []
         rows: list[Any] = []
@@ -371,7 +371,7 @@ class _Histories:
             [self.place(node) for node in nodes[: self._covered[id(nodes)]]]
             for nodes in self._lists
         ]
-        return {"e": events, "h": rows, "l": lists}
+        return {"events": events, "h": rows, "l": lists}
 
     def _node_row(self, node: Node, event: int) -> list[Any]:
         row = [event, node[POSITION], node[NUMBER]]

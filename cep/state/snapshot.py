@@ -190,7 +190,8 @@ def dedup_rows(run: Run) -> Iterator[StateRow]:
             name = key_text(key)
             if kind == "timeout":
                 name = f'{{"timeout":{name}}}'
-            yield StateRow(name, text, due_us=due, runs=window.hidden)
+            first = window.first if window.hidden else None
+            yield StateRow(name, text, first_us=first, due_us=due, runs=window.hidden)
 
 
 def _take_dedup(run: Run, key: str, row: Mapping[str, Any]) -> None:

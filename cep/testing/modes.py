@@ -7,6 +7,7 @@ Each mode plays the events of a test block, ends the input, and returns what cam
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ import msgspec
 from cep.engine import Engine
 from cep.match import Match
 from cep.ruleset import Ruleset
+from cep.state.snapshot import restore, snapshot
 from cep.testing.events import Given, Moved, actions
 from cep.testing.reference import ReferenceEngine
 from dsl import ast
@@ -133,12 +135,51 @@ def shuffled(script: Script) -> Iterator[list[Match]]:
         yield found + engine.close()
 
 
+def restarted(script: Script) -> list[Match]:
+    """With a new program after every event and every movement of the clock, which knows nothing
+    but what was kept of the one before as text."""
+    engine = script.engine()
+    found: list[Match] = []
+    for step in script.steps:
+        if isinstance(step, Given):
+            found += engine.process_at(step.record, step.time)
+        else:
+            found += engine.advance_to(step.time)
+        restart(engine)
+    return found + engine.close()
+
+
+def restarted_lines(script: Script) -> list[Match]:
+    """The same, with events that are lines of JSON."""
+    engine = script.engine()
+    found: list[Match] = []
+    for step in script.steps:
+        if isinstance(step, Given):
+            found += engine.process(msgspec.json.encode(step.timed))
+        else:
+            found += engine.advance_to(step.time)
+        restart(engine)
+    return found + engine.close()
+
+
+def restart(engine: Engine) -> None:
+    """Goes on with a new program in the state of the old one, by way of a text."""
+    decode = engine.ingest.decode
+    kept = json.dumps(snapshot(engine.program, decode))
+    engine.program = engine.ruleset.program()
+    restore(engine.program, json.loads(kept), decode)
+    for rule in engine.program.rules:
+        rule.check()
+
+
 ONE_RUN: Mapping[str, Callable[[Script], list[Any]]] = {
     "event by event": event_by_event,
     "one batch": one_batch,
     "json lines": json_lines,
     "rules reversed": rules_reversed,
     "other rules beside": other_rules_beside,
+    "restarted": restarted,
+    "restarted, lines": restarted_lines,
 }
 """Modes that run a test once."""
 

@@ -13,7 +13,16 @@ import pytest
 from spec_files import FILES, read_spec
 
 import cep
-from cep.testing.modes import MANY_RUNS, ONE_RUN, Script, by_reference, outcome, script_of
+from cep.testing.modes import (
+    MANY_RUNS,
+    ONE_RUN,
+    Script,
+    by_reference,
+    event_by_event,
+    outcome,
+    restarted,
+    script_of,
+)
 from cep.testing.runner import run_test
 from dsl import ast
 
@@ -51,3 +60,10 @@ def test_every_mode_agrees_with_the_reference(case) -> None:
     for name, mode in MANY_RUNS.items():
         for run, found in enumerate(mode(played)):
             assert [outcome(match) for match in found] == expected, f"{name}, run {run}"
+
+
+@EVERY_CASE
+def test_matches_keep_their_ids_over_restarts(case) -> None:
+    played = script(case)
+    undisturbed = [match.to_dict() for match in event_by_event(played)]
+    assert [match.to_dict() for match in restarted(played)] == undisturbed

@@ -1,0 +1,1 @@
+"""Memory: what rules remember, as text, and where it is kept."""
