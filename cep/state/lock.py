@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 
 from cep.state.store import StateError
 
@@ -37,12 +38,13 @@ def _locked(path: str, beside: str) -> int:
         raise StateError(f"cannot keep state in {path}: {beside}: {error.strerror}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
     except OSError as error:
         holder = os.pread(file, 20, 0).decode("ascii", "replace").strip()
         os.close(file)
         raise StateError(_refusal(path, beside, holder, error)) from error
+    with suppress(OSError):  # a full disk: the lock holds without the name of its holder
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
     return file
 
 
