@@ -52,7 +52,13 @@ class Program:
     come from files.
     """
 
-    def __init__(self, compiled: CompiledRules, rows: Mapping[str, Rows] | None = None) -> None:
+    def __init__(
+        self,
+        compiled: CompiledRules,
+        rows: Mapping[str, Rows] | None = None,
+        durable: bool = False,
+    ) -> None:
+        self.durable = durable
         self.shape = compiled.shape
         self.timers = Timers()
         self.out: list[Match] = []
@@ -112,7 +118,7 @@ class Program:
         self._loop = self._make_loop(parts)
 
     def _part(self, rule: CompiledRule, run: RuleRun | WindowRun) -> Part:
-        make = module(rule.handlers)
+        make = module(rule.durable_handlers if self.durable else rule.handlers)
         handlers = make(run, self._placed(rule.handler_constants))
         return Part(run.order, rule.dispatch, handlers)
 

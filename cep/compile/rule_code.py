@@ -18,6 +18,7 @@ call), the careful three-valued form decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,12 @@ class RuleCode:
     text: str
     constants: list[object]
 
+    @property
+    def durable(self) -> str:
+        """The text for a program whose state is kept: a state is told before its first change in
+        an epoch. Costs one comparison an event."""
+        return self.text.replace(DURABLE, "")
+
 
 def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundings) -> RuleCode:
     """The code of a rule, with one handler for each entry of its dispatch."""
@@ -56,6 +63,7 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
             w(f"({names},) = constants")
         w("states, State, careful = run.states, run.State, run.careful")
         w("get, arm, finish, unrouted = states.get, run.arm, run.finish, run.unrouted")
+        w(f"{DURABLE}touch = run.touch")
         for line in (module.tallies.text() + handlers.text()).splitlines():
             w(line)
         if automaton.rule.keys_from is not None:
@@ -72,6 +80,9 @@ GROUP = "g[0], len(g[0]), g[1], g[2], n"
 
 KEPT = f"*nd[:{FIRST_VARIABLE}]"
 """All members of the node of a run that changes its state without an event."""
+
+DURABLE = "# durable: "
+"""Begins a line that only programs with kept state run."""
 
 NO_EVENT = Entry(-1, None, None, {}, {})
 """The entry of a run that no event opens."""
@@ -154,11 +165,20 @@ class _Handler:
             out("t = e.t")
             out("st = states[k] = State()")
             out("st.key = k")
+            out(f"{DURABLE}touch(st)")
             out("st.number = n = 1")
             out("done = []")
             self._open_run(edge, self.a.positions[edge.target])
 
     def _key(self, out: Writer, index: int) -> None:
+        key = self.a.keys[index]
+        if len(key) == 1 and (field := self._plain_field(key[0])) is not None:
+            out(f"k = {field}")
+            with out.block("if k.__class__ is not str:"):
+                out("k = key_of(k)")
+                with out.block("if k is None:"):
+                    out("return unrouted()")
+            return
         out(f"k = {self._key_code(index)}")
         if self.a.keys[index]:
             missing = "k is None" if len(self.a.keys[index]) == 1 else "None in k"
@@ -171,11 +191,17 @@ class _Handler:
             return "()"
         return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
-    def _key_part(self, value: Value) -> str:
+    def _plain_field(self, value: Value) -> str | None:
+        """Code of a field as it stands in the event, where that never means "missing"."""
         if isinstance(value, Field) and not self.module.around.shape.uses[value.path].asks_missing:
-            load = self.env.load(value)
+            return self.env.load(value)
+        return None
+
+    def _key_part(self, value: Value) -> str:
+        field = self._plain_field(value)
+        if field is not None:
             name = self.env.temporary()
-            return f"({name} if ({name} := {load}).__class__ is str else key_of({name}))"
+            return f"({name} if ({name} := {field}).__class__ is str else key_of({name}))"
         return f"key_of({careful_value(value, self.env)})"
 
     def _several_keys(self, out: Writer, keys: list[int]) -> None:
@@ -209,22 +235,19 @@ class _Handler:
             self._stateless()
             return
         self._find_state()
-        if self.a.within is not None:
-            out(f"low = t - {self.a.within}")
-        if self.rule.keep is not None:
-            out(f"low_keep = t - {self.rule.keep}")
+        self.w = Writer()
         if self._may_complete():
-            out("done = []")
+            self.w("done = []")
         if self._may_close():
-            out("shut = []")
+            self.w("shut = []")
         opening = [edge for edge in self.a.openings if self._atom(edge) in self.tests]
         if self.rule.start == "latest" and opening:
-            out("extended = False")
+            self.w("extended = False")
         self._unless()
         self._absences()
         self._untils()
         for target in sorted(self._deferrable()):
-            out(f"w{target} = []")
+            self.w(f"w{target} = []")
         for state in self.order:
             self._visit(state)
             self.visited.add(state.index)
@@ -232,6 +255,11 @@ class _Handler:
         self._open(opening)
         self._quiet()
         self._end()
+        text = self.w.text()
+        for name, length in (("low", self.a.within), ("low_keep", self.rule.keep)):
+            if re.search(rf"\b{name}\b", text):
+                out(f"{name} = t - {length}")
+        out.lines(text)
 
     def _filters(self) -> None:
         """`x3 = …`: whether the event fits atom 3 by what stands in the event alone."""
@@ -306,6 +334,7 @@ class _Handler:
                         w("return")
                 w("st = states[k] = State()")
                 w("st.key = k")
+        w(f"{DURABLE}if st.epoch != run.epoch: touch(st)")
         w("st.number = n = st.number + 1")
 
     def _may_complete(self) -> bool:
@@ -378,9 +407,9 @@ class _Handler:
             if only_at_end and deadline is not None and deadline.after is not None:
                 return f"t <= nd[4] + {deadline.since_first}"
             return None
-        if only_at_end and deadline is not None and deadline.since_first is None:
-            if absence.within == deadline.after:
-                return None
+        lasting = deadline is not None and deadline.since_first is None
+        if only_at_end and lasting and absence.within == deadline.after:  # type: ignore[union-attr]
+            return None
         return f"t <= nd[0].t + {absence.within}"
 
     def _untils(self) -> None:
@@ -560,7 +589,8 @@ class _Handler:
 
     def _visit_list(self, state: State, edges: list[Edge]) -> None:
         w = self.w
-        w(f"rs, st.s{state.index} = st.s{state.index}, None")
+        slot = f"st.s{state.index}"
+        w(f"rs, {slot} = {slot}, None")
         w("keep = []")
         with w.block("for nd in rs:"):
             self._unpack(state)
@@ -568,13 +598,28 @@ class _Handler:
             if expired is not None:
                 with w.block(f"if {expired}:"):
                     w("continue")
-            stays = self._takes(state, edges, RUN)
-            self._pass_over(state, stays, "keep.append(nd)")
-        with w.block("if keep:"):
-            with w.block(f"if st.s{state.index}:"):
-                w(f"st.s{state.index} += keep")
-            with w.block("else:"):
-                w(f"st.s{state.index} = keep")
+            if len(edges) == 1 and edges[0].mode != "any" and state.after_pass == state.index:
+                self._take_or_keep(state, edges[0])
+            else:
+                stays = self._takes(state, edges, RUN)
+                self._pass_over(state, stays, "keep.append(nd)")
+        if any(self.a.entered[edge.target] == state.index for edge in edges):
+            with w.block("if keep:"):
+                w(f"{slot} = {slot} + keep if {slot} else keep")
+        else:
+            w(f"{slot} = keep or None")
+
+    def _take_or_keep(self, state: State, edge: Edge) -> None:
+        """The one way on of a relaxed place: a run takes the event, or stays as it is."""
+        position = self.a.positions[edge.target]
+        test = self._edge_test(state, edge, position)
+        if test is None:
+            self._arrive(state, edge, position, RUN)
+            return
+        with self.w.block(f"if {test}:"):
+            self._arrive(state, edge, position, RUN)
+        with self.w.block("else:"):
+            self.w("keep.append(nd)")
 
     def _visit_single(self, state: State, edges: list[Edge]) -> None:
         """A strict place with one run: it goes on, or it is over."""
@@ -992,6 +1037,9 @@ class _Handler:
             # Where the rule bounds the life of runs, their key is woken when it is over.
             empty = " or ".join(f"st.s{state.index}" for state in self.a.states)
             with w.block(f"if not (st.wake or {empty}):"):
+                w("run.forget(st)")
+        elif not self.a.states:
+            with w.block("if not st.wake:"):
                 w("run.forget(st)")
 
 

@@ -69,6 +69,7 @@ class CompiledRule:
     version: str
     plan: RulePlan | WindowRulePlan
     handlers: str
+    durable_handlers: str
     handler_constants: list[object]
     matches: str
     match_constants: list[object]
@@ -155,6 +156,7 @@ def _compile(
         version=_version(rule, compiled.checked),
         plan=_plan(automaton),
         handlers=code.text,
+        durable_handlers=code.durable,
         handler_constants=code.constants,
         matches=matches.text(),
         match_constants=at_match.constants.values,

@@ -24,6 +24,11 @@ class Writer:
     def __call__(self, line: str) -> None:
         self._lines.append("    " * self._depth + line)
 
+    def lines(self, text: str) -> None:
+        """Writes lines that were made elsewhere, at this depth."""
+        for line in text.splitlines():
+            self(line)
+
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """Indents what is written inside; a block that stays empty gets a `pass`."""

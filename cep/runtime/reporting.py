@@ -50,9 +50,13 @@ class Dedup:
         self.duration = duration
         self.windows: dict[Any, DedupWindow] = {}
         self._ends: deque[tuple[int, Any]] = deque()
+        self.changed: set[Any] | None = None
+        """Where state is kept: the keys whose windows have changed in this epoch."""
 
     def admit(self, key: Any, time: int) -> tuple[bool, dict[str, int] | None]:
         window = self.windows.get(key)
+        if self.changed is not None:
+            self.changed.add(key)
         if window is not None and time < window.end:
             window.hidden += 1
             window.first = window.first if window.hidden > 1 else time
@@ -77,6 +81,12 @@ class Dedup:
             window = self.windows.get(key)
             if window is not None and window.end + self.duration <= now:
                 del self.windows[key]
+                if self.changed is not None:
+                    self.changed.add(key)
+
+
+def _nothing(_: Any) -> None:
+    raise AssertionError("nobody keeps states, so no epoch begins")
 
 
 class Wake:
@@ -116,6 +126,10 @@ class Reporting:
         )
         self._plain = dedup is None and form.only_records
         """Whether a match is nothing but its record (and timeouts do not occur)."""
+        self.epoch = 0
+        """The number of the epoch; stays 0 where no state is kept."""
+        self.touch: Callable[[Any], None] = _nothing
+        """Told of a state before its first change in an epoch."""
         self.dedup_wake = Wake()
         self.matches = 0
         self.timeouts = 0

@@ -22,6 +22,7 @@ from cep.runtime.runs import (
     FIRST_VARIABLE,
     NEWEST_START,
     NEWEST_TIME,
+    NUMBER,
     POSITION,
     PREVIOUS,
     SIZE,
@@ -104,8 +105,9 @@ class RuleRun(Reporting):
         self._exact = plan.timeouts or any(slot.closes or slot.reach for slot in plan.slots)
         """Whether runs are woken to the tick when their time is over, since something may be
         reported then; else only in time to clean up."""
-        self._simple = plan.skip.kind == "nothing" and having is None and not plan.timeouts
-        """Whether every complete run is reported as it stands."""
+        plain_skip = plan.skip.kind in ("nothing", "past_last") and plan.limit is None
+        self._simple = plain_skip and having is None and not plan.timeouts
+        """Whether one complete run alone is reported as it stands."""
         self._deciding: tuple[Any, int] = ((), 0)
 
     # ------------------------------------------------------------------ called by handlers
@@ -127,9 +129,7 @@ class RuleRun(Reporting):
         if self._simple and len(finals) == 1:
             history = chain(finals[0])
             if history is not None:
-                if low is None or history[0][NEWEST_TIME] >= low:
-                    self.report("match", state.key, time, history)
-                return False
+                return self._finish_one(state, time, history, low)
         if self.form.having is not None:
             self._deciding = (state.key, time)
         chosen = self.selection.choose(finals, low, state)
@@ -143,6 +143,20 @@ class RuleRun(Reporting):
             return False
         if self.plan.skip.kind != "past_last":
             self.sweep(state)
+        return True
+
+    def _finish_one(self, state: Any, time: int, history: History, low: int | None) -> bool:
+        """`finish` for the common case: one run is complete and nothing can stand against it."""
+        start = history[0]
+        if low is not None and start[NEWEST_TIME] < low:
+            return False
+        if self.plan.skip.kind == "nothing":
+            self.report("match", state.key, time, history)
+            return False
+        if start[NUMBER] <= state.floor:
+            return False
+        state.floor = max(state.floor, history[-1][NUMBER])
+        self.report("match", state.key, time, history)
         return True
 
     def single(self, key: Any, time: int, node: Node) -> None:
@@ -306,6 +320,8 @@ class RuleRun(Reporting):
         if state is self.dedup_wake:
             self.forget_dedups(now)
             return
+        if state.epoch != self.epoch:
+            self.touch(state)
         state.wake = 0
         at = now - 1
         self._complete_at(state, at)
@@ -513,13 +529,16 @@ class RuleRun(Reporting):
 def state_type(slots: int, quiet: int) -> Any:
     """A class for the state of a key: its runs by automaton state (`s0`, …), when leading absences
     were last broken (`q0`, …), marks of dropped starts (`floor`, `dead`, `told`), when it wants to
-    be woken, and how many events it has seen (`number`).
+    be woken, how many events it has seen (`number`), and in which epoch it was last changed.
 
     A class with slots: CPython reads and writes these faster than anything else with names.
     """
     nothing = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
-    names = ["key", "number", "floor", "dead", "told", "wake", *nothing]
-    lines = ["self.key = self.dead = self.told = None", "self.number = self.floor = self.wake = 0"]
+    names = ["key", "number", "floor", "dead", "told", "wake", "epoch", *nothing]
+    lines = [
+        "self.key = self.dead = self.told = None",
+        "self.number = self.floor = self.wake = self.epoch = 0",
+    ]
     if nothing:
         lines.append(" = ".join(f"self.{name}" for name in nothing) + " = None")
     body = "".join(f"        {line}\n" for line in lines)

@@ -85,6 +85,8 @@ class StreamTable:
         self.timers = timers
         self.order = AFTER_RULES
         self.rows: OrderedDict[Any, tuple[int, Mapping[Path, Any]]] = OrderedDict()
+        self.changed: set[Any] | None = None
+        """Where state is kept: the keys whose rows have changed in this epoch."""
         self._wake = _Wake()
 
     def find(self, key: Any, path: Path) -> Any:
@@ -102,6 +104,8 @@ class StreamTable:
         if key is None:
             return
         self.rows[key] = (time, row)
+        if self.changed is not None:
+            self.changed.add(key)
         if self.ttl is not None:
             self.rows.move_to_end(key)
             self._arm()
@@ -121,7 +125,9 @@ class StreamTable:
             time, _row = next(iter(self.rows.values()))
             if time + self.ttl >= now:
                 break
-            self.rows.popitem(last=False)
+            key, _ = self.rows.popitem(last=False)
+            if self.changed is not None:
+                self.changed.add(key)
         self._arm()
 
     def check(self) -> None:
@@ -150,6 +156,8 @@ class Repeats:
         self.timers = timers
         self.order = AFTER_RULES
         self.windows: OrderedDict[tuple[Any, ...], int] = OrderedDict()
+        self.changed: set[Any] | None = None
+        """Where state is kept: the keys whose windows have changed in this epoch."""
         self.dropped = 0
         self._wake = _Wake()
 
@@ -163,6 +171,8 @@ class Repeats:
             self.dropped += 1
             return True
         self.windows[key] = time + self.duration
+        if self.changed is not None:
+            self.changed.add(key)
         self.windows.move_to_end(key)
         self._arm()
         return False
@@ -178,7 +188,9 @@ class Repeats:
         """Forgets the windows that are over when the clock reaches `now`."""
         self._wake.wake = 0
         while self.windows and next(iter(self.windows.values())) <= now:
-            self.windows.popitem(last=False)
+            key, _ = self.windows.popitem(last=False)
+            if self.changed is not None:
+                self.changed.add(key)
         self._arm()
 
     def check(self) -> None:

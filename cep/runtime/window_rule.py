@@ -35,13 +35,14 @@ class WindowRulePlan:
 class WindowState:
     """The window of a key, and when something is due in it."""
 
-    __slots__ = ("key", "last", "wake", "window")
+    __slots__ = ("epoch", "key", "last", "wake", "window")
 
     def __init__(self, key: Any, window: Window) -> None:
         self.key = key
         self.window = window
         self.wake = 0
         self.last = 0
+        self.epoch = 0
 
 
 class WindowRun(Reporting):
@@ -68,6 +69,8 @@ class WindowRun(Reporting):
         state = self.states.get(key)
         if state is None:
             state = self.states[key] = WindowState(key, self.windows.new())
+        if state.epoch != self.epoch:
+            self.touch(state)
         state.last = time
         buckets = state.window.on_event(time, values)
         if self.plan.slides:
@@ -136,6 +139,8 @@ class WindowRun(Reporting):
         if state is self.dedup_wake:
             self.forget_dedups(now)
             return
+        if state.epoch != self.epoch:
+            self.touch(state)
         state.wake = 0
         if self.plan.kind == "sliding_count":
             self._forget_when_over(state, now)
