@@ -5,6 +5,7 @@ that a reader can type along with. What a block is for is said by its language, 
 not enough by an HTML comment on the line above it, which readers do not see:
 
 * `<!-- file: NAME -->`    the block is written to a file of that name
+* `<!-- append: NAME -->`  the block is written to the end of that file
 * `console`                lines after `$ ` are run by a shell, the others are what it must print
 * `python`                 run as a program; a block after `<!-- output -->` is what it must print
 * `pycon`                  a session of Python, in which the public names of cep are known
@@ -79,8 +80,8 @@ class Session:
     def follow(self, block: Block) -> None:
         """Do what the block shows. Raises NotSo if it turns out otherwise."""
         kind, _, name = block.note.partition(": ")
-        if kind == "file":
-            self.write(name, block)
+        if kind in ("file", "append"):
+            self.write(name, block, "a" if kind == "append" else "w")
         elif kind == "output":
             check_printed(block.text, self.printed or "")
         elif kind == "tree":
@@ -92,10 +93,11 @@ class Session:
         elif kind != "not run":
             self.run(block)
 
-    def write(self, name: str, block: Block) -> None:
+    def write(self, name: str, block: Block, mode: str) -> None:
         path = self.home / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(block.text, encoding="utf-8")
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(block.text)
         if block.language == "cep":
             self.check_rules(name)
 
