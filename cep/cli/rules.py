@@ -1,4 +1,4 @@
-"""`cep rules`: the ready-made rules, to list, to read and to copy."""
+"""`cep rules`: the ready-made rules, to list, to search, to read and to copy."""
 
 from __future__ import annotations
 
@@ -23,13 +23,25 @@ class PackRule(NamedTuple):
     name: str
     title: str
     severity: str
-    tags: str
+    tags: tuple[str, ...]
+    description: str
     text: str
+    names: frozenset[str]
+    """All names in its text: streams, fields, steps, params."""
+
+    def fits(self, tag: str | None, field: str | None, text: str | None) -> bool:
+        """Whether it has the tag (or one below it), names the field, and says the text."""
+        said = f"{self.name} {self.title} {self.description}".casefold()
+        return (
+            (tag is None or any(f"{one}.".startswith(f"{tag}.") for one in self.tags))
+            and (field is None or self.names.issuperset(field.split(".")))
+            and (text is None or text.casefold() in said)
+        )
 
 
 @click.group("rules", no_args_is_help=True)
 def command() -> None:
-    """List, show and copy the ready-made rules.
+    """List, search, show and copy the ready-made rules.
 
     A pack is a folder of rules for one field; `cep run pack:NAME INPUT` runs all of it.
     """
@@ -37,17 +49,28 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("pack", required=False)
-def list_rules(pack: str | None) -> None:
+@click.option("--tag", metavar="TAG", help="Only those with this tag; `attack` is all of attack.*.")
+@click.option("--field", metavar="FIELD", help="Only those that read this field of events.")
+@click.option("--text", metavar="TEXT", help="Only those that have TEXT in title or description.")
+def list_rules(pack: str | None, tag: str | None, field: str | None, text: str | None) -> None:
     """List the ready-made rules, of all packs or of one PACK."""
-    color = colored(sys.stdout)
     packs = [pack.removeprefix(PACK)] if pack else pack_names()
-    for number, name in enumerate(packs):
+    found = {name: [r for r in _rules_of(name) if r.fits(tag, field, text)] for name in packs}
+    listed = [name for name in packs if found[name]]
+    if not listed:
+        raise Problem("no ready-made rule fits; `cep rules list` shows all")
+    for number, name in enumerate(listed):
         if number:
             click.echo()
-        click.echo(paint(PACK + name, "1", color))
-        for rule in _rules_of(name):
-            tags = f"  {paint(rule.tags, '2', color)}" if rule.tags else ""
-            click.echo(f"  {rule.name:<28} {rule.severity:<8} {rule.title}{tags}")
+        _list(name, found[name])
+
+
+def _list(pack: str, rules: list[PackRule]) -> None:
+    color = colored(sys.stdout)
+    click.echo(paint(PACK + pack, "1", color))
+    for rule in rules:
+        tags = f"  {paint(' '.join(rule.tags), '2', color)}" if rule.tags else ""
+        click.echo(f"  {rule.name:<28} {rule.severity:<8} {rule.title}{tags}")
 
 
 @command.command("show")
@@ -132,15 +155,16 @@ def _pack_rule(pack: str, file: Path, rule: object) -> PackRule:
 
     assert isinstance(rule, ast.Rule)
     severity = [clause.level for clause in rule.clauses if isinstance(clause, ast.Severity)]
-    tags = [
-        tag.dotted for clause in rule.clauses if isinstance(clause, ast.Tags) for tag in clause.tags
-    ]
+    described = [clause.text for clause in rule.clauses if isinstance(clause, ast.Description)]
+    tags = (clause.tags for clause in rule.clauses if isinstance(clause, ast.Tags))
     return PackRule(
         pack,
         file,
         rule.name.name,
         rule.title or "",
         "".join(severity),
-        " ".join(tags),
+        tuple(tag.dotted for given in tags for tag in given),
+        "".join(described),
         rule.span.text,
+        frozenset(node.name for node in rule.walk() if isinstance(node, ast.Ident)),
     )
