@@ -7,25 +7,27 @@ import sys
 
 import click
 
+from cep.cli.parameters import RULES
 from cep.cli.rule_files import PACK, packs_folder, rule_files
 from cep.cli.session import RunOptions, execute
 from cep.cli.speech import Problem, say
 
-PACK_SHOWN = "security"
-
 
 @click.command("demo")
+@click.argument("pack", default="security", type=RULES)
 @click.option("--quiet", "-q", is_flag=True, help="Only the matches.")
-def command(quiet: bool) -> int:
-    """Run the rules of pack:security over a sample log that comes with them."""
-    sample = packs_folder() / PACK_SHOWN / "sample.jsonl"
+def command(pack: str, quiet: bool) -> int:
+    """Run the rules of a PACK [security] over a sample log that comes with them."""
+    name = pack.removeprefix(PACK)
+    rules = PACK + name
+    files = rule_files([rules])
+    sample = packs_folder() / name / "sample.jsonl"
     if not sample.is_file():
         raise Problem(f"the sample log {sample} is missing from this installation")
-    rules = PACK + PACK_SHOWN
     if not quiet:
         say(f"$ cep run {rules} {shlex.quote(str(sample))}\n")
     sys.stderr.flush()
-    code = execute(RunOptions(rules=rule_files([rules]), inputs=[str(sample)], quiet=quiet))
+    code = execute(RunOptions(rules=files, inputs=[str(sample)], quiet=quiet))
     if not quiet and code == 0:
         say(f"\nRead the rules: cep rules show {rules}. Write your own: cep new first.cep")
     return code

@@ -11,7 +11,7 @@ finds. What is proposed is therefore right if the rule is right: whoever pastes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -28,6 +28,9 @@ from dsl.text import duration_text, test_head, to_text
 
 MOST_TRIALS = 3000
 """Variations tried for one mutant."""
+
+MOST_BEGINNINGS = 12
+"""Beginnings of a test that are varied too, so that an end which decides too much can go."""
 
 NEAR = (0, -1, 1)
 
@@ -183,8 +186,7 @@ def _variations(
     open_now: list[tuple[Iterator[Story], Sequence[ast.Ident]]] = []
     for test in sorted(tests, key=_length):
         story = _story(ruleset, test)
-        makers = (_keys, _counts, _times, _numbers, _guards, _again, _same_values)
-        open_now += [(maker(story, hints), test.rules) for maker in makers if story]
+        open_now += [(_of_each_length(maker, story, hints), test.rules) for maker in MAKERS]
     while open_now:
         still_open = []
         for stories, rules in open_now:
@@ -192,6 +194,14 @@ def _variations(
                 yield varied, rules
                 still_open.append((stories, rules))
         open_now = still_open
+
+
+def _of_each_length(maker: Maker, story: Story, hints: _Hints) -> Iterator[Story]:
+    """Variations of the whole story, then of its beginnings."""
+    if story:
+        yield from maker(story, hints)
+    for length in range(1, min(len(story), MOST_BEGINNINGS)):
+        yield from maker(story[:length], hints)
 
 
 def _length(test: ast.Test) -> int:
@@ -228,10 +238,12 @@ def _later(story: Story, shift: int) -> Story:
 
 
 def _counts(story: Story, hints: _Hints) -> Iterator[Story]:
-    """One event less, or once more."""
+    """One event less, or one of those that are there once more."""
+    kinds = {(moment.stream, moment.object): moment for moment in story}
     for i, moment in enumerate(story):
         yield story[:i] + story[i + 1 :]
-        yield [*story[: i + 1], moment, *story[i + 1 :]]
+        for other in kinds.values():
+            yield [*story[: i + 1], replace(other, time=moment.time), *story[i + 1 :]]
 
 
 def _again(story: Story, hints: _Hints) -> Iterator[Story]:
@@ -310,6 +322,11 @@ def _other(value: ast.Expr | ast.Object) -> ast.Expr | ast.Object:
         return ast.Literal(f"{value.value}-other")
     number = _number(value)
     return value if number is None else ast.Literal(number + 1)
+
+
+Maker = Callable[[Story, _Hints], Iterator[Story]]
+
+MAKERS: tuple[Maker, ...] = (_keys, _counts, _times, _numbers, _guards, _again, _same_values)
 
 
 # ---------------------------------------------------------------------------- the text
