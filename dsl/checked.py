@@ -349,6 +349,8 @@ class Step(PatternNode):
 
 @dataclass(frozen=True, slots=True)
 class OneOf(PatternNode):
+    """`mode`, of all groups, is how the group is entered; "relaxed": as its first step says."""
+
     branches: tuple[tuple[Node, ...], ...]
     mode: str = "relaxed"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from cep.event import EventShape
 from cep.plan.automaton import Variable
-from cep.plan.values import Noted, Seen, Tally, Unrepeated
+from cep.plan.values import Noted, OwnAggregate, Seen, Tally, Unrepeated
 from dsl.checked import (
     AlertValue,
     EventTime,
@@ -127,7 +127,7 @@ class EventEnv(BaseEnv):
         around: Surroundings,
         names: Mapping[Variable, str] | None = None,
         tracked: frozenset[Variable] = frozenset(),
-        tally: Callable[[Tally], str] = lambda _: "None",
+        tally: Callable[[Tally | OwnAggregate, bool], str] = lambda *_: "None",
         event: str = "e",
     ) -> None:
         super().__init__(around)
@@ -144,7 +144,10 @@ class EventEnv(BaseEnv):
         if isinstance(leaf, Seen):
             return self._seen(leaf.variable)
         if isinstance(leaf, Tally):
-            return self.tally(leaf)
+            history = Variable(leaf.aggregate.step, "history")
+            return self.tally(leaf, history in self.names)
+        if isinstance(leaf, OwnAggregate):
+            return self.tally(leaf, True)
         if isinstance(leaf, Unrepeated):
             return f"(not {self.event}.r & {self.around.repeats[leaf.stream]})"
         if isinstance(leaf, Noted):
@@ -159,7 +162,7 @@ class EventEnv(BaseEnv):
             return f"(None if {name} is UNSET else {name})"
         if variable.kind == "avg" and name != "None":
             return f"({name}[0] / {name}[1] if {name} else None)"
-        return name
+        return "0" if variable.kind == "count" and name == "None" else name
 
     def raw(self, leaf: Value) -> str | None:
         """Code of a plain field as it stands in the event (UNSET: missing); None: not a field."""

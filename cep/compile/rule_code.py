@@ -28,7 +28,7 @@ from cep.compile.writer import Writer
 from cep.plan.automaton import Absence, Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
 from cep.plan.states import equality, group_bounds, reach_of, survives, variables_in
-from cep.plan.values import FALSE, Seen, Tally
+from cep.plan.values import FALSE, OwnAggregate, Seen, Tally
 from cep.runtime.runs import FIRST_VARIABLE
 from dsl.checked import Field, IsMissing, StepAggregate, Value
 
@@ -99,8 +99,11 @@ class _Module:
         self.tallies = Writer()
         self._names: dict[Tally, str] = {}
 
-    def tally(self, value: Tally) -> str:
-        """Code for such an aggregate of the run with the newest node `nd`."""
+    def tally(self, value: Tally | OwnAggregate, bound: bool) -> str:
+        """Code for such an aggregate of the run with the newest node `nd`; of one that has no
+        event of the step where it is not `bound`."""
+        if isinstance(value, OwnAggregate):
+            return aggregate_code(value.aggregate, value.aggregate.argument, "(e,)", self.around)
         if value not in self._names:
             name = self._names[value] = f"tally_{len(self._names)}"
             step = self.automaton.steps.index(value.aggregate.step)
@@ -110,7 +113,7 @@ class _Module:
                 )
                 self.tallies(f"events = run.events_of_step(nd, {step})")
                 self.tallies(f"return {code}")
-        return f"{self._names[value]}(nd)"
+        return f"{self._names[value]}({'nd' if bound else 'None'})"
 
 
 def aggregate_code(
@@ -136,6 +139,7 @@ class _Handler:
         self.env = EventEnv(module.around)
         self.w = Writer()
         self.tests: dict[int, str] = {}
+        self.first_tests: dict[int, str] = {}
         self.inside = "True"
         self.order = sorted(self.a.states, key=lambda s: (-s.rank, s.index))
         self.visited: set[int] = set()
@@ -314,7 +318,7 @@ class _Handler:
     def _stateless(self) -> None:
         """A rule of single events: nothing is kept, every event that fits is a match."""
         for edge in self.a.openings:
-            test = self.tests.get(self._atom(edge))
+            test = self._first_tests(edge)
             if test is not None:
                 with self.w.block(f"if {test}:"):
                     self.w(f"run.single(k, t, (e, {edge.target}, None, -1, t, 1, 1))")
@@ -322,9 +326,8 @@ class _Handler:
     def _find_state(self) -> None:
         w = self.w
         w("st = get(k)")
-        openings = sorted({self._atom(e) for e in self.a.openings} & set(self.tests))
-        quiet = [a.atom for a in self.a.quiet if a.atom in self.tests]
-        tests = [self.tests[i] for i in (*openings, *quiet)]
+        tests = [test for edge in self.a.openings if (test := self._first_tests(edge))]
+        tests += [self.tests[a.atom] for a in self.a.quiet if a.atom in self.tests]
         with w.block("if st is None:"):
             if not tests:
                 w("return")
@@ -375,8 +378,7 @@ class _Handler:
                         self.w(f"st.s{state.index} = None")
                     continue
                 for state in self.a.states:
-                    if _can_see(atom, state):
-                        self._split(state, atom.guards, None, lambda s: None)
+                    self._split(state, atom.guards, None, lambda s: None)
 
     def _atoms(self, kind: str) -> list[Atom]:
         return [self.a.atoms[i] for i in self.entry.atoms if self.a.atoms[i].kind == kind]
@@ -458,8 +460,6 @@ class _Handler:
         """Runs of `state` for which the guards hold are taken out and given to `hit`."""
         w, slot = self.w, f"st.s{state.index}"
         conditional = bool(guards) or timed is not None
-        if state.form == "one" and guards:
-            return  # nothing of these runs can be seen: no condition on them is true
         with w.block(f"if {slot}:"):
             if state.form in ("list", "single"):
                 runs = f"({slot},)" if state.form == "single" else slot
@@ -476,9 +476,12 @@ class _Handler:
                             w("continue")
                     hit(state)
             elif state.form == "one":
-                w(f"g, {slot} = {slot}, None")
-                with w.block("for nd in g[0]:"):
-                    hit(state)
+                if conditional:  # nothing of these runs can be seen: it holds for all or for none
+                    self._guard_test(guards, state, timed)
+                with w.block("if ok:" if conditional else "if True:"):
+                    w(f"g, {slot} = {slot}, None")
+                    with w.block("for nd in g[0]:"):
+                        hit(state)
             else:
                 w(f"d, {slot} = {slot}, None")
                 with w.block("for hk, g in d.items():"):
@@ -969,17 +972,24 @@ class _Handler:
                     self._open_run(edge, self.a.positions[edge.target])
 
     def _opening_test(self, edge: Edge, common: list[str]) -> str:
-        position = self.a.positions[edge.target]
-        test = self.tests[position.atom]
-        tests = [*([test] if test != "True" else []), *common, *self._first_guards(position)]
-        return " and ".join(tests) or "True"
+        test = self._first_tests(edge)
+        assert test is not None
+        return " and ".join([*([test] if test != "True" else []), *common]) or "True"
 
-    def _first_guards(self, position: Position) -> list[str]:
-        """Guards of a first step: whatever they look back at is not there."""
+    def _first_tests(self, edge: Edge) -> str | None:
+        """Whether the event fits as a first one, by itself; None: no event of this kind does."""
+        position = self.a.positions[edge.target]
+        if position.atom not in self.tests:
+            return None
         if not position.guards:
-            return []
-        env = EventEnv(self.module.around)
-        return [f"{careful(guard, env)} is True" for guard in position.guards]
+            return self.tests[position.atom]
+        if edge.target not in self.first_tests:
+            # Whatever the guards of a first step look back at is not there.
+            env = EventEnv(self.module.around, tally=self.module.tally)
+            guards = [f"{careful(guard, env)} is True" for guard in position.guards]
+            name = self.first_tests[edge.target] = f"y{edge.target}"
+            self.w(f"{name} = {' and '.join([self.tests[position.atom], *guards])}")
+        return self.first_tests[edge.target]
 
     def _open_run(self, edge: Edge, position: Position) -> None:
         w = self.w
@@ -1033,7 +1043,8 @@ class _Handler:
             self._atom(edge) in self.tests for edge in self.a.openings
         ):
             w("run.limit(st, t)")
-        if self.a.states and self.a.keep is None:
+        single = any(self.a.entered[edge.target] is None for edge in self.a.openings)
+        if self.a.states and (single or self.a.keep is None):
             # Where the rule bounds the life of runs, their key is woken when it is over.
             empty = " or ".join(f"st.s{state.index}" for state in self.a.states)
             with w.block(f"if not (st.wake or {empty}):"):
@@ -1048,10 +1059,6 @@ def _var(state: State, variable: Variable) -> str:
     if variable not in state.variables:
         return "None"
     return f"v{state.variables.index(variable)}"
-
-
-def _can_see(atom: Atom, state: State) -> bool:
-    return all(v in state.variables for v in variables_in(atom.guards))
 
 
 def _tracked(automaton: Automaton) -> frozenset[Variable]:

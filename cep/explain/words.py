@@ -71,18 +71,29 @@ def _node(node: checked.Node, first: bool) -> Iterator[str]:
         case checked.Guard():
             yield f"no {_guard(node)}"
         case checked.OneOf():
-            yield f"{_lead(node.mode, first)}one of"
+            yield f"{_lead(_entry_mode(node), first)}one of"
             for number, branch in enumerate(node.branches, 1):
                 inside = [line.strip() for line in _nodes(branch, first=True)]
                 yield f"  {number}) {'; '.join(inside)}"
         case checked.AllOf():
             count = "all" if node.count in (0, len(node.parts)) else str(node.count)
-            yield f"{_lead(node.mode, first)}{count} of, in any order"
+            yield f"{_lead(_entry_mode(node), first)}{count} of, in any order"
             yield from (f"  {step_text(part)}" for part in node.parts)
             yield from (f"  no {_guard(guard)}" for guard in node.absent)
         case checked.Repeat():
-            yield f"{_lead(node.mode, first)}{times(node.quantifier)} times"
+            yield f"{_lead(_entry_mode(node), first)}{times(node.quantifier)} times"
             yield from (f"  {line}" for line in _nodes(node.body, first=True))
+
+
+def _entry_mode(node: checked.Node) -> str:
+    """How a node is entered: as a group says itself, else as its first step says."""
+    if isinstance(node, checked.Guard):
+        return "relaxed"
+    if node.mode != "relaxed" or isinstance(node, checked.Step):
+        return node.mode
+    if isinstance(node, checked.OneOf):
+        return _entry_mode(node.branches[0][0])
+    return _entry_mode(node.parts[0] if isinstance(node, checked.AllOf) else node.body[0])
 
 
 def _lead(mode: str, first: bool) -> str:

@@ -9,8 +9,8 @@ often a step has been taken (up to `UNROLL` copies; beyond that a counter is kep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from cep.plan.automaton import (
     Absence,
@@ -27,7 +27,9 @@ from cep.plan.automaton import (
 from cep.plan.states import add_states
 from cep.plan.streams import Streams
 from cep.plan.values import (
+    FALSE,
     TRUE,
+    OwnAggregate,
     Seen,
     Tally,
     looks_back,
@@ -88,13 +90,13 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where a node stands: branches chosen, the mode a group gives to its first steps, rounds."""
+    """Where a node stands: branches chosen; `entry`: from which places outside a group steps are
+    entered in the mode of the group; rounds."""
 
     branches: tuple[tuple[int, int], ...] = ()
-    entry_mode: str | None = None
+    entry: Mapping[int, str] = field(default_factory=dict)
     repeated: bool = False
     greedy: bool = True
-    outside: frozenset[int] = frozenset()
     group: tuple[int, int] | None = None
 
 
@@ -211,7 +213,7 @@ class _Builder:
 
         def change(value: Value) -> Value | None:
             if isinstance(value, IsNull | IsMissing) and _is_step(value.operand):
-                return self._unbound(value.operand)
+                return self._unbound(_step_of(value.operand))
             if isinstance(value, StepField):
                 return self._seen(value.step, Field(value.path, type=value.type), value.index)
             if isinstance(value, StepTime):
@@ -221,16 +223,17 @@ class _Builder:
                 return self._loop_value(value, step)
             if isinstance(value, StepAggregate):
                 return self._step_aggregate(value)
+            if isinstance(value, OwnAggregate):
+                return replace(value, aggregate=self._on_events_of(value.aggregate))
             if isinstance(value, Field):
                 return self.streams.on_event(stream, value)
             return None
 
         return rewrite(condition, change)
 
-    def _unbound(self, step: Value) -> Value:
+    def _unbound(self, step: str) -> Value:
         """Whether a step has taken nothing (`a is null` of a whole step)."""
-        assert isinstance(step, StepField)
-        taken = Coalesce(Seen(Variable(step.step, "count"), type=Type.INT), ZERO, type=Type.INT)
+        taken = Coalesce(Seen(Variable(step, "count"), type=Type.INT), ZERO, type=Type.INT)
         return Comparison("==", taken, ZERO, type=Type.BOOL)
 
     def _seen(self, step: str, argument: Value, index: int) -> Value:
@@ -248,13 +251,21 @@ class _Builder:
             argument = self.streams.on_event(self.stream_of[step], argument)
         return Seen(Variable(step, kind, argument), type=value.type, span=value.span)
 
+    def _on_events_of(self, value: StepAggregate) -> StepAggregate:
+        if value.argument is None:
+            return value
+        argument = self.streams.on_event(self.stream_of[value.step], value.argument)
+        return replace(value, argument=argument)
+
     def _step_aggregate(self, value: StepAggregate) -> Value:
-        argument = value.argument
-        if argument is not None:
-            argument = self.streams.on_event(self.stream_of[value.step], argument)
+        value = self._on_events_of(value)
         if value.function in INCREMENTAL and not value.distinct:
-            return Seen(Variable(value.step, value.function, argument), type=value.type)
-        return Tally(replace(value, argument=argument), type=value.type)
+            variable = Variable(value.step, value.function, value.argument)
+            seen = Seen(variable, type=value.type)
+            if value.function in ("count", "sum"):
+                return Coalesce(seen, ZERO, type=value.type)
+            return seen
+        return Tally(value, type=value.type)
 
     def _step_guards(self, step: checked.Step, copy: int, repeated: bool) -> tuple[Value, ...]:
         """The guards of one copy of a step. At the first copy the loop has taken nothing yet; in a
@@ -266,15 +277,11 @@ class _Builder:
             if copy == 0 and not repeated:
                 part = on_first(part)
             elif copy == 0:
-                part = when_unbound(part, lambda value: self._loop_seen(value, step))
+                part = when_unbound(part, self._unbound(step.name))
             seeing = simplify(self._seeing(part, step.stream, step.name))
             if seeing != TRUE:
                 guards.append(seeing)
         return tuple(guards)
-
-    def _loop_seen(self, value: Value, step: checked.Step) -> Value:
-        assert isinstance(value, LoopValue)
-        return self._loop_value(value, step.name)
 
     # ------------------------------------------------------------------ nodes
 
@@ -394,18 +401,17 @@ class _Builder:
     ) -> None:
         """Edges from the open ends into a step; from outside a group in the mode of the group."""
         for end in ends:
-            from_outside = context.entry_mode is not None and end.position in context.outside
-            chosen = context.entry_mode if from_outside else mode
-            assert chosen is not None
+            chosen = context.entry.get(end.position, mode)
             self._connect(
                 end, Edge(position.index, chosen, end.absences, until, bounds, end.at_least)
             )
 
     def _inside(self, mode: str, ends: list[End], context: Context) -> Context:
-        """The context of a group's inner nodes."""
+        """The context of a group's inner nodes. Of groups that begin together the outer one says
+        how they are entered."""
         if mode == "relaxed":
             return context
-        return replace(context, entry_mode=mode, outside=frozenset(end.position for end in ends))
+        return replace(context, entry={**{end.position: mode for end in ends}, **context.entry})
 
     def _one_of(self, node: checked.OneOf, ends: list[End], context: Context) -> list[End]:
         self.groups += 1
@@ -423,31 +429,32 @@ class _Builder:
         the ends before it and, for the last one, to its own ends.
         """
         quantifier = node.quantifier
-        inside = replace(context, repeated=True, greedy=quantifier.greedy)
+        entry = {place: mode for place, mode in context.entry.items() if place != ROUND}
+        inside = replace(context, repeated=True, greedy=quantifier.greedy, entry=entry)
         left: list[End] = list(ends) if quantifier.minimum == 0 else []
-        mode = None if node.mode == "relaxed" else node.mode
+        modes = self._inside(node.mode, ends, context).entry
         entries: list[Edge] = []
         for number in range(max(quantifier.minimum, quantifier.maximum or 1)):
             self._entries.append(entries := [])
             body = self._sequence(node.body, [End(ROUND)], inside)
             self._entries.pop()
-            self._join(ends, entries, mode)
-            mode = "next" if node.mode == "next" else None
+            self._join(ends, entries, modes)
             ends = [end for end in body if end.position != ROUND]
+            modes = {end.position: "next" for end in ends} if node.mode == "next" else {}
             if number + 1 >= quantifier.minimum:
                 left += ends
         if quantifier.maximum is None:
-            self._join(ends, entries, mode)
+            self._join(ends, entries, modes)
         return list(dict.fromkeys(left))
 
-    def _join(self, ends: Iterable[End], entries: Iterable[Edge], mode: str | None) -> None:
+    def _join(self, ends: Iterable[End], entries: Iterable[Edge], modes: Mapping[int, str]) -> None:
         for end in ends:
             for entry in entries:
                 self._connect(
                     end,
                     replace(
                         entry,
-                        mode=mode or entry.mode,
+                        mode=modes.get(end.position, entry.mode),
                         absences=end.absences | entry.absences,
                         at_least=end.at_least,
                     ),
@@ -574,10 +581,16 @@ def _turned(condition: Value, owner: str, arriving: str) -> Value:
     """A condition of part `owner`, asked when `arriving` is the event being tested."""
 
     def change(value: Value) -> Value | None:
+        if isinstance(value, IsNull | IsMissing) and _is_step(value.operand):
+            return FALSE if _step_of(value.operand) == arriving else value
+        if isinstance(value, StepAggregate):
+            return OwnAggregate(value, type=value.type) if value.step == arriving else value
         if isinstance(value, StepField) and value.step == arriving:
+            if value.index > 0:
+                return Const(None, type=Type.NULL)
             return Field(value.path, type=value.type)
         if isinstance(value, StepTime) and value.step == arriving:
-            return EventTime(type=Type.TIME)
+            return EventTime(type=Type.TIME) if value.index <= 0 else Const(None, type=Type.NULL)
         if isinstance(value, Field):
             return StepField(owner, value.path, type=value.type)
         if isinstance(value, EventTime):
@@ -585,3 +598,8 @@ def _turned(condition: Value, owner: str, arriving: str) -> Value:
         return None
 
     return rewrite(condition, change)
+
+
+def _step_of(value: Value) -> str:
+    assert isinstance(value, StepField)
+    return value.step

@@ -16,7 +16,6 @@ from dsl.checked import (
     Conjunction,
     Const,
     Disjunction,
-    IsMissing,
     Lookup,
     LoopValue,
     Negation,
@@ -38,6 +37,13 @@ class Seen(Value):
 @dataclass(frozen=True, slots=True)
 class Tally(Value):
     """An aggregate over all the events of a bound step, read from the run's history."""
+
+    aggregate: StepAggregate
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAggregate(Value):
+    """An aggregate over a part of an `all` whose only event is the one being tested."""
 
     aggregate: StepAggregate
 
@@ -118,20 +124,15 @@ def _nothing_taken(value: Value) -> Value | None:
     return Const(0, type=Type.INT) if value.function == "count" else Const(None, type=Type.NULL)
 
 
-def when_unbound(condition: Value, seen: Callable[[Value], Value], positive: bool = True) -> Value:
-    """A loop's condition where it is not known before run time whether it is at its first event."""
+def when_unbound(condition: Value, first: Value, positive: bool = True) -> Value:
+    """A loop's condition where it is not known before run time whether it is at its first event:
+    `first` asks that."""
     if isinstance(condition, Negation):
-        return Negation(when_unbound(condition.operand, seen, not positive), type=Type.BOOL)
+        return Negation(when_unbound(condition.operand, first, not positive), type=Type.BOOL)
     if isinstance(condition, Conjunction | Disjunction):
-        parts = tuple(when_unbound(part, seen, positive) for part in condition.parts)
+        parts = tuple(when_unbound(part, first, positive) for part in condition.parts)
         return replace(condition, parts=parts)
     if isinstance(condition, Comparison) and _contains_prev(condition):
-        prev = next(
-            part
-            for part in condition.walk()
-            if isinstance(part, LoopValue) and part.function == "prev"
-        )
-        first = IsMissing(seen(prev), type=Type.BOOL)
         if positive:
             return Disjunction((first, condition), type=Type.BOOL)
         return Conjunction((Negation(first, type=Type.BOOL), condition), type=Type.BOOL)

@@ -309,8 +309,8 @@ def _trailing(nodes: tuple[checked.Node, ...]) -> list[Guard]:
 
 
 def _first_mode(own: str, of_group: str) -> str:
-    """How the first step of a group is entered: as it says itself, else as the group says."""
-    return own if own != "relaxed" else of_group
+    """How the first step of a group is entered: as the group says, else as it says itself."""
+    return of_group if of_group != "relaxed" else own
 
 
 def _plus(taken: Taken | None, duration: int | None) -> int | None:

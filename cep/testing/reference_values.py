@@ -185,7 +185,7 @@ def _of_step(value: checked.StepField | checked.StepTime, scope: Scope) -> objec
 
 
 def _of_loop(value: checked.LoopValue, scope: Scope) -> object:
-    if value.function == "count" and value.argument is None:
+    if value.function == "count" and (value.argument is None or not scope.loop):
         return len(scope.loop)
     if not scope.loop or value.argument is None:
         return None

@@ -147,7 +147,7 @@ class PatternBuilder:
         if isinstance(node, ast.AllOf):
             parts, guards = self._parts(node.parts)
             within = node.within.micros if node.within else None
-            mode = self._mode(node.mode)
+            mode = node.mode or "relaxed"
             return AllOf(parts, guards, len(parts), within, mode, span=node.span)
         return self._repeat(node)
 
@@ -214,7 +214,7 @@ class PatternBuilder:
             branches.append(tuple(self._node(inner) for inner in branch))
             after.update(self.bound)
         self.bound = after
-        return OneOf(tuple(branches), self._mode(node.mode), span=node.span)
+        return OneOf(tuple(branches), node.mode or "relaxed", span=node.span)
 
     def _parts(
         self, nodes: tuple[ast.PatternNode, ...]
@@ -270,7 +270,8 @@ class PatternBuilder:
                 name = self.names[id(inner)]
                 self.bound[name] = self.steps[name]
         body = tuple(self._node(inner) for inner in node.body)
-        return Repeat(_quantifier(node.quantifier), body, self._mode(node.mode), span=node.span)
+        mode = node.mode or "relaxed"
+        return Repeat(_quantifier(node.quantifier), body, mode, span=node.span)
 
     # -------------------------------------------------------------------------- small parts
 
