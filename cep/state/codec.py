@@ -134,12 +134,14 @@ class StateCodec:
     `encode` of a key with one run of one event costs some 2 µs; in general O(nodes and events).
     """
 
+    kind = "runs"
+
     def __init__(self, run: RuleRun, shape: EventShape, decode_line: DecodeLine) -> None:
         self.run = run
         self.slots = run.plan.slots
         self._quiet = tuple(f"q{i}" for i in range(len(run.plan.quiet)))
         self._held = _getter([slot.name for slot in self.slots])
-        self._events = _Events(shape, decode_line)
+        self._events = EventCodec(shape, decode_line)
         self._by_name = {slot.name: slot for slot in self.slots}
         layout = run.plan.layout
         self._progress = [(layout.node_of[step], step) for step in layout.step_of]
@@ -165,7 +167,7 @@ class StateCodec:
 
     def _first(self, heads: list[Node], grouped: bool) -> int:
         """The time of the first event of any run."""
-        if not grouped:
+        if not grouped or all(node[PREVIOUS] is None for node in heads):
             return int(min([node[NEWEST_TIME] for node in heads]))
         starts = (node for node in _Histories(heads).nodes if node[PREVIOUS] is None)
         return int(min(node[EVENT].t for node in starts))
@@ -200,28 +202,30 @@ class StateCodec:
             return None
         if state.key.__class__ is not str and exact_key(state.key) is not None:
             return None
-        name = run = None
+        filled = None
         for slot, held in zip(self.slots, self._held(state), strict=True):
             if held:
-                if run is not None or slot.grouped:
+                if filled is not None:
                     return None
-                name, run = slot.name, held
-                if slot.form == "list":
-                    if len(held) > 1:
-                        return None
-                    run = held[0]
+                filled = slot, held
+        if filled is None:
+            return None
+        slot, held = filled
+        run = _only_run(held, slot.form)
         if run is None or run[PREVIOUS] is not None:
             return None
         event = self._events.line(run[EVENT])
         if event is None:
             return None
         floor = f'"floor":{state.floor},' if state.floor else ""
-        waiting = "0"
-        if len(run) > FIRST_VARIABLE:
-            waiting = f"[0,{','.join([json_text(value) for value in run[FIRST_VARIABLE:]])}]"
+        shared, waiting = "", "[0]"
+        if slot.form == "one":
+            shared, waiting = '"l":[[0]],', f"[0,{run[NEWEST_TIME]},{run[NEWEST_START]}]"
+        elif len(run) > FIRST_VARIABLE:
+            waiting = f"[[0,{','.join([json_text(value) for value in run[FIRST_VARIABLE:]])}]]"
         return (
             f'{{"f":{FORMAT},"n":{state.number},"w":{state.wake},{floor}"events":[{event}],'
-            f'"h":[[0,{run[POSITION]},{run[NUMBER]}]],"s":{{"{name}":[{waiting}]}}}}'
+            f'"h":[[0,{run[POSITION]},{run[NUMBER]}]],{shared}"s":{{"{slot.name}":{waiting}}}}}'
         )
 
     def _whole(self, state: Any) -> str:
@@ -294,6 +298,14 @@ def _heads(held: Any, slot: Slot) -> Sequence[Node]:
     if not slot.grouped:
         return held  # type: ignore[no-any-return]
     return [node for group in _groups(held, slot) for node in group[0]]
+
+
+def _only_run(held: Any, form: str) -> Node | None:
+    """The run that a slot holds where it is the only one; None for several, and groups by value."""
+    if form == "single":
+        return held  # type: ignore[no-any-return]
+    runs: Sequence[Node] = held if form == "list" else held[0] if form == "one" else ()
+    return runs[0] if len(runs) == 1 else None
 
 
 class _Histories:
@@ -457,7 +469,7 @@ def _read_slot(
 # ---------------------------------------------------------------------------- events
 
 
-class _Events:
+class EventCodec:
     """Writes and reads the rows of events."""
 
     def __init__(self, shape: EventShape, decode_line: DecodeLine) -> None:
@@ -505,6 +517,10 @@ class _Events:
                 return ["b", line.hex()]
             return text if _is_deep(line) else msgspec.Raw(line)
         return None if raw is None else msgspec.Raw(f'["m",{json_text(raw)}]'.encode())
+
+    def read_row(self, row: Any) -> Any:
+        """The event of a row that was decoded as plain JSON."""
+        return self.read(msgspec.json.decode(msgspec.json.encode(row), type=_Event))
 
     def read(self, row: _Event) -> Any:
         """The event of a row."""
@@ -571,6 +587,8 @@ _read_window = msgspec.json.Decoder(_Window).decode
 
 class WindowCodec:
     """Writes and reads the states of an aggregate rule. O(what the window holds)."""
+
+    kind = "windows"
 
     def __init__(self, run: WindowRun) -> None:
         self.run = run

@@ -8,8 +8,8 @@ another process, goes on as if nothing had happened: the same matches, with the 
 
 Rows besides those of `cep.state.codec`, each with its format `f`:
 
-* `dedup` of a rule: `{"f":1,"end":…,"hidden":2,"first":…,"last":…}`, for each window that hides still
-  or is told of; the key is `{"timeout":[…]}` for those of timeouts;
+* `dedup` of a rule: `{"f":1,"end":…,"hidden":2,"first":…,"last":…}`, of each window that hides
+  or is still told of; the key is `{"timeout":[…]}` for those of timeouts;
 * `tables` of streams: `{"f":1,"t":time,"row":[[["path"],value],…]}`, with `k` where the text of the
   key does not tell it exactly;
 * `repeats` of streams with `dedup`: `{"f":1,"end":…}`.
@@ -24,6 +24,7 @@ import msgspec
 
 from cep.clock.timers import NEVER
 from cep.compile.program import Program
+from cep.runtime.reporting import Dedup
 from cep.runtime.rule import RuleRun
 from cep.runtime.tables import Repeats, StreamTable
 from cep.runtime.window_rule import WindowRun
@@ -73,9 +74,9 @@ class Memory:
     def rows(self) -> Iterator[tuple[Owner, StateRow]]:
         """All rows; the names of their owners are those of rules, tables and streams."""
         for name, run in self._rules.items():
-            kind = "runs" if isinstance(run, RuleRun) else "windows"
+            codec = self.codecs[name]
             for state in run.states.values():
-                yield Owner(kind, name), self.codecs[name].row(state)
+                yield Owner(codec.kind, name), codec.row(state)
             for row in dedup_rows(run):
                 yield Owner("dedup", name), row
         for name, table in self.program.tables.items():
@@ -83,9 +84,8 @@ class Memory:
                 for key in table.rows:
                     yield Owner("tables", name), table_row(table, key)
         for name, repeats in self.program.repeats.items():
-            for parts, end in repeats.windows.items():
-                text = json_text({"f": FORMAT, "end": end})
-                yield Owner("repeats", name), StateRow(key_text(parts), text, due_us=end)
+            for parts in repeats.windows:
+                yield Owner("repeats", name), repeat_row(repeats, parts)
 
     def counters(self) -> dict[str, Any]:
         """What has been counted so far, by rule and stream."""
@@ -174,24 +174,25 @@ def _content(text: str) -> dict[str, Any]:
 
 
 def dedup_rows(run: Run) -> Iterator[StateRow]:
-    """The windows of a rule's `dedup`; `due_us` is when they may be forgotten."""
+    """The windows of a rule's `dedup`."""
     for kind, dedup in (run.dedups or {}).items():
-        for key, window in dedup.windows.items():
-            text = json_text(
-                {
-                    "f": FORMAT,
-                    "end": window.end,
-                    "hidden": window.hidden,
-                    "first": window.first,
-                    "last": window.last,
-                }
-            )
-            due = window.end + dedup.duration
-            name = key_text(key)
-            if kind == "timeout":
-                name = f'{{"timeout":{name}}}'
-            first = window.first if window.hidden else None
-            yield StateRow(name, text, first_us=first, due_us=due, runs=window.hidden)
+        for key in dedup.windows:
+            yield dedup_row(dedup, kind, key)
+
+
+def dedup_row(dedup: Dedup, kind: str, key: Any) -> StateRow:
+    """A window of `dedup`, or that there is none any more; `due_us`: when it may be forgotten."""
+    name = key_text(key)
+    if kind == "timeout":
+        name = f'{{"timeout":{name}}}'
+    window = dedup.windows.get(key)
+    if window is None:
+        return StateRow(name, None)
+    content = {"hidden": window.hidden, "first": window.first, "last": window.last}
+    text = json_text({"f": FORMAT, "end": window.end, **content})
+    first = window.first if window.hidden else None
+    due = window.end + dedup.duration
+    return StateRow(name, text, first_us=first, due_us=due, runs=window.hidden)
 
 
 def _take_dedup(run: Run, key: str, row: Mapping[str, Any]) -> None:
@@ -210,8 +211,18 @@ def _take_dedup(run: Run, key: str, row: Mapping[str, Any]) -> None:
 # ---------------------------------------------------------------------------- tables and streams
 
 
+def repeat_row(repeats: Repeats, key: tuple[Any, ...]) -> StateRow:
+    """A window of a stream's `dedup`, or that there is none any more."""
+    end = repeats.windows.get(key)
+    if end is None:
+        return StateRow(key_text(key), None)
+    return StateRow(key_text(key), json_text({"f": FORMAT, "end": end}), due_us=end)
+
+
 def table_row(table: StreamTable, key: Any) -> StateRow:
-    """The row of a key of a table."""
+    """The row of a key of a table, or that there is none any more."""
+    if key not in table.rows:
+        return StateRow(key_text(key), None)
     time, values = table.rows[key]
     content: dict[str, Any] = {"f": FORMAT, "t": time}
     content["row"] = [[list(path), to_json(value)] for path, value in values.items()]
