@@ -165,8 +165,10 @@ class Size(NamedTuple):
 class Store(Protocol):
     """Keeps epochs. One thread uses it; the work may be done on another."""
 
-    problem: str | None
-    """Why the epoch at hand cannot be written at the moment (it is tried again), or None."""
+    @property
+    def problem(self) -> str | None:
+        """Why the epoch at hand cannot be written at the moment (it is tried again), or None."""
+        ...
 
     @property
     def busy(self) -> bool:

@@ -16,7 +16,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 
 from cep.state.handover import Handover
 from cep.state.lock import FileLock
@@ -63,11 +63,10 @@ class SqliteStore:
         self._patience = patience
         self._lock = FileLock(path)
         try:
-            self._writer, self._reader = _open(path)
+            self._writer, self._reader, self._last = _open(path)
         except BaseException:
             self._lock.release()
             raise
-        self._last = reading.last_epoch(self._reader)
         self._writing = Writing(self._writer)
         self._handover = Handover()
         self._thread = threading.Thread(target=self._work, name=f"state {path}", daemon=True)
@@ -165,18 +164,16 @@ class SqliteStore:
         return None
 
 
-def _open(path: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """A connection to write with and one to read with."""
-    with plain_errors(path):
-        writer = connect(path)
-        try:
-            prepare(writer, path)
-            reader = connect(path)
-        except BaseException:
-            writer.close()
-            raise
+def _open(path: str) -> tuple[sqlite3.Connection, sqlite3.Connection, int]:
+    """A connection to write with and one to read with, and the number of the last epoch."""
+    with plain_errors(path), ExitStack() as opened:
+        writer = opened.enter_context(closing(connect(path)))
+        prepare(writer, path)
+        reader = opened.enter_context(closing(connect(path)))
         reader.execute("pragma query_only = on")
-    return writer, reader
+        last = reading.last_epoch(reader)
+        opened.pop_all()
+    return writer, reader, last
 
 
 def _pauses() -> Iterator[float]:

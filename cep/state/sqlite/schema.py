@@ -102,7 +102,7 @@ _EVENTS = """(
             when 'object' then json_extract(event.value, '$[0]')
             when 'array' then json_quote(json_extract(event.value, '$[0][1]'))
             else json_quote(json_extract(event.value, '$[0]')) end))
-        from json_each(s.state, '$.e') as event)"""
+        from json_each(s.state, '$.events') as event)"""
 """SQL: the events that runs have taken so far, as they came."""
 
 _FIELDS = """(
