@@ -6,9 +6,12 @@ and a new one is made from it. `CEP_PROPERTY_EXAMPLES` says how many cases are t
 
 from __future__ import annotations
 
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_engine_vs_reference import EVENTS, SECOND, THOROUGH, rules, steps_of, window_rules
+from test_tables_vs_reference import EVENTS as KEYED_EVENTS
+from test_tables_vs_reference import RULES as TABLE_RULES
 
 import cep
 from cep.engine import Engine
@@ -31,7 +34,12 @@ def played(engine: Engine, steps: list[Given | Moved], cuts: list[bool]) -> list
     return [match.to_dict() for match in found + engine.close()]
 
 
-def compare(rule: str, events: list[tuple], cuts: list[bool], quiet: bool) -> None:
+def compare(ruleset: cep.Ruleset, steps: list[Given | Moved], cuts: list[bool]) -> None:
+    undisturbed = played(Engine(ruleset), steps, [False] * len(steps))
+    assert played(Engine(ruleset), steps, cuts) == undisturbed
+
+
+def compare_drawn(rule: str, events: list[tuple], cuts: list[bool], quiet: bool) -> None:
     try:
         ruleset = cep.loads(rule)
     except cep.RuleError:
@@ -39,17 +47,36 @@ def compare(rule: str, events: list[tuple], cuts: list[bool], quiet: bool) -> No
     steps = steps_of(events)
     if quiet:
         steps.append(Moved(steps[-1].time + 60 * SECOND))
-    undisturbed = played(Engine(ruleset), steps, [False] * 11)
-    assert played(Engine(ruleset), steps, cuts) == undisturbed, rule
+    compare(ruleset, steps, cuts)
 
 
 @THOROUGH
 @given(rules(groups=True), EVENTS, CUTS, st.booleans())
 def test_runs(rule: str, events: list[tuple], cuts: list[bool], quiet: bool) -> None:
-    compare(rule, events, cuts, quiet)
+    compare_drawn(rule, events, cuts, quiet)
 
 
 @THOROUGH
 @given(window_rules(), EVENTS, CUTS, st.booleans())
 def test_windows(rule: str, events: list[tuple], cuts: list[bool], quiet: bool) -> None:
-    compare(rule, events, cuts, quiet)
+    compare_drawn(rule, events, cuts, quiet)
+
+
+@pytest.fixture(scope="module")
+def rulesets() -> dict[str, cep.Ruleset]:
+    return {name: cep.loads(text) for name, text in TABLE_RULES.items()}
+
+
+@pytest.mark.parametrize("name", TABLE_RULES)
+@settings(max_examples=60, deadline=None)
+@given(events=KEYED_EVENTS, cut=st.integers(0, 3))
+def test_tables_and_streams(rulesets, name, events: list[tuple], cut: int) -> None:
+    time = 0
+    steps: list[Given | Moved] = []
+    for gap, kind, key, value in events:
+        time += gap * SECOND
+        record = {"type": kind, "k": key, "v": value}
+        record = {field: value for field, value in record.items() if value is not None}
+        steps.append(Given(record, time, {}))
+    steps.append(Moved(time + 60 * SECOND))
+    compare(rulesets[name], steps, [cut == 0 or i % cut == 0 for i in range(len(steps))])
