@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cep.match import Match
     from cep.ruleset import Ruleset, load, loads
     from cep.source.base import Reject
+    from cep.state.store import StateError
     from dsl.diagnostics import Diagnostic, RuleError
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ _HOMES = {
     "RuleError": "dsl.diagnostics",
     "RuleStats": "cep.engine",
     "Ruleset": "cep.ruleset",
+    "StateError": "cep.state.store",
     "Stats": "cep.engine",
     "Undecided": "cep.engine",
     "function": "cep.extend",
@@ -78,6 +80,7 @@ __all__ = [
     "RuleError",
     "RuleStats",
     "Ruleset",
+    "StateError",
     "Stats",
     "Undecided",
     "function",

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, compress
+from os import PathLike, fspath
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -33,6 +34,11 @@ from cep.ruleset import Ruleset
 from cep.runtime.reporting import Reporting
 from cep.runtime.tables import FileTable
 from cep.source.base import BadRecord, Block, Reject, Source
+
+if TYPE_CHECKING:
+    from cep.keeper import Keeper
+    from cep.state.checkpoint import Progress
+    from cep.state.store import Store
 
 AT_END = ("undecided", "assume-quiet", "discard")
 """What `close` may do with open absences."""
@@ -119,14 +125,31 @@ class Engine:
     `delay`: how much disorder is repaired, in microseconds or as a timedelta; by default what the
     rule files declare. `on_late` and `on_reject`, when set, are called with events that came too
     late and with input that is no event. `stats` has the numbers.
+
+    `state`: a SQLite file (or a store) in which everything the engine remembers is kept, written
+    every `checkpoint_every` seconds. An engine that is made with the same file later goes on where
+    this one was. `position` is what the host gave to `process` with the last events that are
+    durable: it goes on in its own input from there. Matches are returned once they are durable, by
+    this call or a later one, so that after a crash none is missing and none comes twice;
+    `deliver="now"` returns them at once, and after a crash perhaps again, with the same id. Use the
+    engine as a context manager, or call `suspend()`, to leave the file in order. Raises StateError
+    where the file cannot be used.
     """
 
-    def __init__(self, ruleset: Ruleset, *, delay: int | timedelta | None = None) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        *,
+        delay: int | timedelta | None = None,
+        state: str | PathLike[str] | Store | None = None,
+        checkpoint_every: float = 1.0,
+        deliver: str = "after-commit",
+    ) -> None:
         self.ruleset = ruleset
         self.on_late: Callable[[LateEvent], None] | None = None
         self.on_reject: Callable[[str, Reject], None] | None = None
         self.compiled = ruleset.compiled
-        self.program = ruleset.program()
+        self.program = ruleset.program(durable=state is not None)
         self.ingest = Ingest(self.compiled, self._reject)
         self._files = ruleset.files
         self.sample = Sample()
@@ -140,15 +163,99 @@ class Engine:
         self._late_max = 0
         self._rejected = 0
         self._closed = False
+        self.keeper: Keeper | None = None
+        if state is not None:
+            self.keeper = self._keep(state, checkpoint_every, deliver)
+
+    def _keep(self, state: str | PathLike[str] | Store, every: float, deliver: str) -> Keeper:
+        """Opens the state and goes on from it."""
+        from cep.keeper import Keeper
+
+        store: Store
+        if isinstance(state, str | PathLike):
+            from cep.state.sqlite import SqliteStore
+
+            store = SqliteStore(fspath(state))
+        else:
+            store = state
+        keeper = Keeper(
+            self.program, self.compiled, self.ingest.decode, store, every=every, deliver=deliver
+        )
+        kept: Any = keeper.snapshot.counters.get("engine")
+        if kept is not None:
+            self._count, self._events, self._rejected = (
+                kept["count"],
+                kept["events"],
+                kept["rejected"],
+            )
+            self._late, self._late_max = kept["late"], kept["late_max"]
+            held = [keeper.read_event(row) for row in kept["held"]]
+            self._order.restore(0, kept["seen"], kept["frontier"], held)
+        return keeper
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.suspend()
+
+    @property
+    def position(self) -> Any:
+        """What the host gave to `process` with the last events whose effects are durable; at the
+        start, where it is to go on. None without state, or before any."""
+        return self.keeper.durable_position if self.keeper is not None else None
+
+    def checkpoint(self, on_match: OnMatch | None = None) -> list[Match]:
+        """Makes everything up to now durable before it returns; gives the matches that waited for
+        it. Raises StateError where that fails, and ValueError without `state`."""
+        if self.keeper is None:
+            raise ValueError("the engine keeps no state: give it `state=` a file")
+        with self._alone():
+            found = self.keeper.hold(self.program.take())
+            found += self.keeper.checkpoint(self._progress())
+            return _handed(found, on_match)
+
+    def suspend(self, on_match: OnMatch | None = None) -> list[Match]:
+        """Ends work without ending the input: makes all durable and lets go of the state file.
+        Gives the matches that waited for it. Without state there is nothing to do."""
+        if self.keeper is None:
+            return []
+        found = self.checkpoint(on_match)
+        self.keeper.close(self._progress())
+        self.keeper = None
+        return found
+
+    def _progress(self) -> Progress:
+        """What is durable together with the states."""
+        from cep.state.checkpoint import Progress
+
+        assert self.keeper is not None
+        seen, frontier, held = self._order.waiting(0)
+        counters: dict[str, Any] = {
+            "count": self._count,
+            "events": self._events,
+            "late": self._late,
+            "late_max": self._late_max,
+            "rejected": self._rejected,
+            "seen": seen,
+            "frontier": list(frontier),
+            "held": [self.keeper.event_row(event) for event in held],
+        }
+        return Progress(counters={"engine": counters}, host_position=self.keeper.position)
 
     # ------------------------------------------------------------------ for host programs
 
-    def process(self, events: Any, on_match: OnMatch | None = None) -> list[Match]:
+    def process(
+        self, events: Any, on_match: OnMatch | None = None, *, position: Any = None
+    ) -> list[Match]:
         """Takes one event or an iterable of events; returns the matches that are complete.
 
         An event is a mapping, a dataclass, a pydantic model, a msgspec struct, or JSON as bytes or
         text. With `on_match` each match is handed over as it comes, and the list is empty. What is
         no event is counted and given to `on_reject`; it never stops the others.
+
+        With state, `position` (any JSON value) says where the host stands after these events; it
+        becomes durable together with what they have done, all of them or none.
         """
         single = isinstance(events, Mapping | bytes | str) or not isinstance(events, Iterable)
         items = [events] if single else events
@@ -156,7 +263,12 @@ class Engine:
             found: list[Match] = []
             for chunk in _chunks(items, 1000):
                 self._take([event for item in chunk if (event := self._event(item)) is not None])
-                found += self._matches(on_match)
+                if self.keeper is None:
+                    found += self._matches(on_match)
+            if self.keeper is not None:
+                if position is not None:
+                    self.keeper.position = position
+                found = self._matches(on_match)
             return found
 
     def process_at(self, event: Mapping[str, Any], time: int) -> list[Match]:
@@ -168,7 +280,7 @@ class Engine:
             made.pos = self._next_position()
             self._events += 1
             self.program.run([made])
-            return self.program.take()
+            return self._matches(None)
 
     def advance_to(self, time: int | datetime, on_match: OnMatch | None = None) -> list[Match]:
         """Moves the clock: nothing older than `time` will come any more. Returns what is due."""
@@ -422,11 +534,10 @@ class Engine:
 
     def _matches(self, on_match: OnMatch | None) -> list[Match]:
         found = self.program.take()
-        if on_match is None:
-            return found
-        for match in found:
-            on_match(match)
-        return []
+        if self.keeper is not None:
+            found = self.keeper.hold(found)
+            found += self.keeper.tick(self._progress)
+        return _handed(found, on_match)
 
     def _report_late(self) -> None:
         for event, by in self._order.take_late():
@@ -560,6 +671,15 @@ def _end_of(block: Block) -> int:
     if block.lines is not None:
         return block.offset + sum(map(len, block.lines))
     return block.positions[-1] if block.positions else block.offset
+
+
+def _handed(found: list[Match], on_match: OnMatch | None) -> list[Match]:
+    """The matches, or none where each has been handed over."""
+    if on_match is None:
+        return found
+    for match in found:
+        on_match(match)
+    return []
 
 
 def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

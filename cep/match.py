@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from cep.event import unbox
-from cep.event_time import format_time
+from cep.event_time import format_time, parse_time
 from cep.key import plain_key
 
 Events = list[list[Any]]
@@ -322,3 +322,63 @@ def original(event: Any) -> Any:
     if isinstance(raw, bytes | bytearray | memoryview):
         return msgspec.json.decode(raw)
     return {} if raw is None else raw
+
+
+class RecordedMatch:
+    """A match that was found before a restart, as its record. It reads like a `Match`."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self._record = record
+        self.id: str = record["id"]
+        self.rule: str = record["rule"]
+        self.version: str = record["version"]
+        self.kind: str = record["kind"]
+        self.severity: str | None = record["severity"]
+        self.tags: tuple[str, ...] = tuple(record["tags"])
+        self.message: str | None = record["message"]
+        self.title: str | None = None
+        self.key: dict[str, Any] = record["key"]
+        self.fields: dict[str, Any] = record["fields"]
+        self.events: dict[str, Any] = record["events"]
+        self.time_iso: str = record["time"]
+
+    @property
+    def time(self) -> int:
+        """When the match was complete, in microseconds."""
+        return _micros(self.time_iso)
+
+    @property
+    def first(self) -> int | None:
+        """Time of the first event."""
+        return _micros(self._record["first"]) if self._record["first"] else None
+
+    @property
+    def last(self) -> int | None:
+        """Time of the last event."""
+        return _micros(self._record["last"]) if self._record["last"] else None
+
+    @property
+    def suppressed(self) -> dict[str, int] | None:
+        """What `dedup` has hidden since the report before."""
+        kept = self._record.get("suppressed")
+        if kept is None:
+            return None
+        times = {name: _micros(kept[name]) for name in ("first", "last")}
+        return {"count": kept["count"], **times}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The match record."""
+        return self._record
+
+    def to_json(self) -> bytes:
+        """The match record as one line of JSON."""
+        return msgspec.json.encode(self._record)
+
+    def __repr__(self) -> str:
+        return f"<Match {self.rule} {self.time_iso} {self.key}>"
+
+
+def _micros(text: str) -> int:
+    time = parse_time(text)
+    assert time is not None
+    return time

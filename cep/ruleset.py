@@ -67,9 +67,10 @@ class Ruleset:
         except TooLarge as error:
             raise RuleError([Diagnostic("E900", NOWHERE, str(error))]) from error
 
-    def program(self) -> Program:
-        """A new program with no state, for a host that keeps time and order itself."""
-        return Program(self.compiled, self.files.rows)
+    def program(self, durable: bool = False) -> Program:
+        """A new program with no state, for a host that keeps time and order itself. With `durable`
+        its states tell when they change, so that they can be kept."""
+        return Program(self.compiled, self.files.rows, durable)
 
 
 def load(

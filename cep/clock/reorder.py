@@ -141,6 +141,23 @@ class Reorder(Generic[EventT]):
         self._advance(source, held, max(times))
         return self._release()
 
+    def waiting(self, source: int) -> tuple[int, tuple[int, int], list[EventT]]:
+        """What `restore` needs: the largest time that a source has shown, the frontier, and the
+        events of the source that are held back."""
+        held = self._sources[source]
+        return held.seen, self._frontier, held.events[held.start :]
+
+    def restore(
+        self, source: int, seen: int, frontier: Sequence[int], events: list[EventT]
+    ) -> None:
+        """Goes on where `waiting` was asked."""
+        held = self._sources[source]
+        time, last = frontier
+        self._frontier = max(self._frontier, (time, last))
+        if seen != _NEVER:
+            self._advance(source, held, seen)
+            held.add(events, in_order=True)
+
     def pass_over(self, source: int, seen: int) -> None:
         """Events up to time `seen` have come in order and gone out without being held."""
         held = self._sources[source]

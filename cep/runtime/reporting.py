@@ -128,8 +128,8 @@ class Reporting:
         """Whether a match is nothing but its record (and timeouts do not occur)."""
         self.epoch = 0
         """The number of the epoch; stays 0 where no state is kept."""
-        self.touch: Callable[[Any], None] = _nothing
-        """Told of a state before its first change in an epoch."""
+        self.on_touch: Callable[[Any], None] = _nothing
+        """Who keeps states; see `touch`."""
         self.dedup_wake = Wake()
         self.matches = 0
         self.timeouts = 0
@@ -141,6 +141,10 @@ class Reporting:
         """First events whose runs `keep` has ended."""
         self.untried = 0
         """Complete runs that were not tried because `having` had failed too often at one event."""
+
+    def touch(self, state: Any) -> None:
+        """A state is about to change for the first time in an epoch."""
+        self.on_touch(state)
 
     def unrouted(self) -> None:
         """An event of the rule's streams has no key."""

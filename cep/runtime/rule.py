@@ -41,19 +41,17 @@ from cep.runtime.runs import (
 class Slot:
     """What the runtime must know of an automaton state to do what is due in it.
 
-    `deadline`: (microseconds after the last event, after the first one, least count) of a trailing
-    absence; where both are given both must be over.
-    `closes`: (least count,) when its runs are complete once they can go on no further. `counter`:
-    place of the counter among the run's variables. `within`: the sequence's, where it ends these
+    `deadline`: (microseconds after the last event, after the first one) of a trailing absence;
+    where both are given both must be over. `closes`: whether its runs are complete once they can
+    go on no further. `within`: the sequence's, where it ends these
     runs. `reach`: (place of the variable it counts from, None: the last event's time; length) of
     each way on, where all of them are bounded by steps.
     """
 
     name: str
     form: str
-    deadline: tuple[int | None, int | None, int | None] | None
-    closes: tuple[int | None] | None
-    counter: int | None
+    deadline: tuple[int | None, int | None] | None
+    closes: bool
     within: int | None
     reach: tuple[tuple[int | None, int], ...]
 
@@ -339,7 +337,7 @@ class RuleRun(Reporting):
         finals: list[Node] = []
         for slot in self.plan.slots:
             held = held_in(state, slot)
-            if held and (slot.deadline is not None or slot.closes is not None):
+            if held and (slot.deadline is not None or slot.closes):
                 taken, left = self._due_runs(held, slot, at)
                 if taken:
                     finals += taken
@@ -378,15 +376,9 @@ class RuleRun(Reporting):
         return end if end is not None else NEVER
 
     def _is_match(self, run: Any, slot: Slot) -> bool:
-        """Whether a run whose time is over is a match: `keep` has not ended it before, and a
-        counted repetition has reached its minimum."""
+        """Whether a run whose time is over is a match: `keep` has not ended it before."""
         kept_until = self._kept_until(run, slot)
-        if kept_until is not None and kept_until < self._run_due(run, slot):
-            return False
-        least = slot.deadline[2] if slot.deadline is not None else None
-        if slot.closes is not None:
-            least = slot.closes[0]
-        return least is None or slot.counter is None or run[FIRST_VARIABLE + slot.counter] >= least
+        return kept_until is None or kept_until >= self._run_due(run, slot)
 
     def _time_out(self, state: Any, at: int) -> None:
         """`on timeout`: runs that a bound of time ends incomplete now; each first event once, and
@@ -565,7 +557,7 @@ def hold(state: Any, slot: Slot, held: Any) -> None:
 def _deadline(node: Node, slot: Slot) -> int:
     """When a trailing absence has come true for a run."""
     assert slot.deadline is not None
-    after, since_first, _ = slot.deadline
+    after, since_first = slot.deadline
     last = node[EVENT].t + after if after is not None else -NEVER
     first = node[NEWEST_TIME] + since_first if since_first is not None else -NEVER
     return int(max(last, first))

@@ -132,6 +132,7 @@ class MemoryStore:
 
     def close(self) -> None:
         """The epochs stay, for the next engine."""
+        self._change_outbox([])
 
 
 def _text(owner: Owner, row: StateRow) -> StateText:

@@ -115,7 +115,7 @@ class Epoch:
     clock_us: int | None = None
     """Event time of the engine, in microseconds."""
     states: dict[Owner, list[StateRow]] = field(default_factory=dict)
-    """Only what has changed. The later one of two rows for a key counts."""
+    """Only what has changed. The last one of several rows for a key counts."""
     rules: list[RuleVersion] = field(default_factory=list)
     sources: list[SourceRow] = field(default_factory=list)
     counters: dict[str, Json] = field(default_factory=dict)
@@ -200,7 +200,9 @@ class Store(Protocol):
         ...
 
     def delivered(self, ids: Iterable[str]) -> None:
-        """These records of the outbox have gone out. Takes effect with the next epoch."""
+        """These records of the outbox have gone out. Takes effect with the next epoch, or `close`.
+
+        After a crash before that they are in the outbox again: they may go out twice."""
         ...
 
     def fetch(self, owner: Owner, keys: Sequence[str]) -> dict[str, str]:

@@ -136,6 +136,8 @@ class SqliteStore:
             return
         self._handover.close(self._patience)
         self._thread.join()
+        with suppress(sqlite3.Error):  # what is not noted as delivered comes again: allowed
+            self._writing.settle()
         with suppress(sqlite3.Error):
             self._reader.close()
             self._writer.close()

@@ -72,6 +72,13 @@ class Writing:
         """Records that leave the outbox with the next epoch. Any thread may say so."""
         self._delivered.extend(ids)
 
+    def settle(self) -> None:
+        """At the end: what has been delivered leaves the outbox, without another epoch."""
+        if self._delivered:
+            self._connection.execute("begin immediate")
+            self._write_outbox([], self._delivered)
+            self._connection.execute("commit")
+
     def write(self, epoch: Epoch) -> None:
         """Write it whole, or raise `sqlite3.Error` and leave the file as it was."""
         began = time.monotonic()
@@ -102,8 +109,9 @@ class Writing:
     def _write_states(self, epoch: Epoch) -> tuple[int, int]:
         """Returns how many rows, and how many characters of states, were written."""
         rows = size = 0
-        for owner, changed in epoch.states.items():
+        for owner, given in epoch.states.items():
             number = self._number(owner)
+            changed = {row.key: row for row in given}.values()  # the last one for a key counts
             gone = [row.key for row in changed if row.state is None]
             for start in range(0, len(gone), PIECE_ROWS):
                 piece = msgspec.json.encode(gone[start : start + PIECE_ROWS]).decode()
@@ -192,7 +200,7 @@ def _rule_row(rule: RuleVersion) -> tuple[str, ...]:
     return rule.id, rule.name, rule.version, rule.structure, rule.layout, source, rule.status
 
 
-def _by_step(rows: Sequence[StateRow]) -> dict[str | None, list[StateRow]]:
+def _by_step(rows: Iterable[StateRow]) -> dict[str | None, list[StateRow]]:
     """The rows that hold a state, by step: so the step is one parameter and not one a row."""
     steps: dict[str | None, list[StateRow]] = {}
     for row in rows:

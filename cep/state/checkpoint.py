@@ -1,0 +1,212 @@
+"""Epochs: what has changed in a program, made durable step by step beside the work.
+
+In: a program that runs in batches, and a store. Between batches the host asks `due()`; then
+`begin()` closes an epoch: it notes which states have changed, the clock, the counters, and what the
+host gives (positions, records for the outside). The states are encoded in slices between the next
+batches (`work`), so the pause is a slice and not a million keys; a state that is about to change
+while it waits is encoded first. When all are encoded the epoch goes to the store, which writes it
+on a thread of its own. The interval stretches when the store is slower than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from time import monotonic
+from typing import Any
+
+from cep.clock.timers import NEVER
+from cep.compile.program import Program
+from cep.runtime.reporting import Reporting
+from cep.runtime.tables import StreamTable
+from cep.state.snapshot import Memory, dedup_row, repeat_row, table_row
+from cep.state.store import Epoch, Json, OutRow, Owner, RuleVersion, SourceRow, StateRow, Store
+from cep.state.values import key_text
+
+SLICE = 500
+"""States that are encoded before the time is looked at again."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the host wants to be durable together with the states."""
+
+    sources: list[SourceRow] = field(default_factory=list)
+    sink_lengths: dict[str, int] = field(default_factory=dict)
+    outbox: list[OutRow] = field(default_factory=list)
+    rules: list[RuleVersion] = field(default_factory=list)
+    counters: dict[str, Json] = field(default_factory=dict)
+    host_position: Json = None
+
+
+class Checkpointer:
+    """Writes a program's epochs to a store. `ids`: the owner id of each rule by its name.
+
+    `every` is the shortest time between two epochs in seconds (of the wall clock: when an epoch is
+    closed has no influence on what it holds). `number` is that of the last committed epoch.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        memory: Memory,
+        store: Store,
+        ids: Mapping[str, str],
+        number: int,
+        every: float = 1.0,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
+        self.program = program
+        self.memory = memory
+        self.store = store
+        self.ids = ids
+        self.number = number
+        self.every = every
+        self._now = now
+        self._closed_at = now()
+        self._touched: list[tuple[Reporting, Any]] = []
+        self._waiting: dict[int, tuple[Reporting, Any]] = {}
+        self._emptied: dict[Owner, list[StateRow]] = {}
+        self._epoch: Epoch | None = None
+        self._handed_over: int | None = None
+        for run in program.rules:
+            run.epoch = number + 1
+            run.on_touch = self._toucher(run)
+            for dedup in (run.dedups or {}).values():
+                dedup.changed = set()
+        for table in program.tables.values():
+            if isinstance(table, StreamTable):
+                table.changed = set()
+        for repeats in program.repeats.values():
+            repeats.changed = set()
+
+    # ------------------------------------------------------------------ what changes
+
+    def _toucher(self, run: Reporting) -> Callable[[Any], None]:
+        """What a rule calls before it changes a state for the first time in an epoch."""
+
+        def touch(state: Any) -> None:
+            waiting = self._waiting.pop(id(state), None)
+            if waiting is not None:
+                self._encode(*waiting)
+            state.epoch = run.epoch
+            self._touched.append((run, state))
+
+        return touch
+
+    # ------------------------------------------------------------------ epochs
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to close an epoch: the last one is encoded and written, and `every`
+        seconds have passed."""
+        ready = self._epoch is None and not self.store.busy
+        return ready and self._now() - self._closed_at >= self.every
+
+    @property
+    def committed(self) -> int:
+        """The number of the last epoch that is surely durable."""
+        if self._handed_over is not None and not self.store.busy:
+            self.store.wait(0)
+            self.number, self._handed_over = self._handed_over, None
+        return self.number
+
+    @property
+    def open_number(self) -> int:
+        """The number that the changes of now will have."""
+        return self.program.rules[0].epoch if self.program.rules else self.number + 1
+
+    def begin(self, progress: Progress) -> int:
+        """Closes the epoch; gives its number. An epoch before it that is not encoded yet is
+        encoded now and handed over."""
+        self._hand_over()
+        number = self.open_number
+        self._epoch = Epoch(
+            number=number,
+            clock_us=self.program.time if self.program.time > -NEVER else None,
+            rules=progress.rules,
+            sources=progress.sources,
+            counters={"program": self.memory.counters(), **progress.counters},
+            sink_lengths=progress.sink_lengths,
+            outbox=progress.outbox,
+            host_position=progress.host_position,
+        )
+        self._take_others()
+        self._waiting = {id(state): (run, state) for run, state in self._touched}
+        self._touched = []
+        for run in self.program.rules:
+            run.epoch = number + 1
+        self._closed_at = self._now()
+        return number
+
+    def work(self, seconds: float = 0.005) -> None:
+        """Encodes for about so long; hands the epoch over when it is whole."""
+        if self._epoch is None:
+            return
+        until = self._now() + seconds
+        while self._waiting and self._now() < until:
+            for name in list(islice(self._waiting, SLICE)):
+                self._encode(*self._waiting.pop(name))
+        if not self._waiting and not self.store.busy:
+            self._hand_over()
+
+    def finish(self) -> None:
+        """Waits until the closed epoch is durable. Raises StateError where it cannot be written."""
+        self._hand_over()
+        self.store.wait()
+        if self._handed_over is not None:
+            self.number, self._handed_over = self._handed_over, None
+
+    def _hand_over(self) -> None:
+        if self._epoch is None:
+            return
+        while self._waiting:
+            _, waiting = self._waiting.popitem()
+            self._encode(*waiting)
+        self.store.wait()
+        epoch, self._epoch = self._epoch, None
+        for owner, rows in self._emptied.items():
+            epoch.states[owner] = rows + epoch.states.get(owner, [])
+        self._emptied = {}
+        self._handed_over = epoch.number
+        self.store.submit(epoch)
+
+    # ------------------------------------------------------------------ encoding
+
+    def _rows(self, kind: str, name: str) -> list[StateRow]:
+        assert self._epoch is not None
+        return self._epoch.states.setdefault(Owner(kind, name), [])
+
+    def _encode(self, run: Reporting, state: Any) -> None:
+        """The row of a state as it is now; a deleted one where the key has nothing any more."""
+        codec: Any = self.memory.codecs[run.name]
+        owner = Owner(codec.kind, self.ids[run.name])
+        if run.states.get(state.key) is state:
+            self._rows(*owner).append(codec.row(state))
+        else:
+            # A key may have been emptied and begun anew in one epoch: the living state counts.
+            self._emptied.setdefault(owner, []).append(StateRow(key_text(state.key), None))
+
+    def _take_others(self) -> None:
+        """Windows of dedup, rows of tables, repeats: few and small, so they are encoded at once."""
+        for run in self.program.rules:
+            for kind, dedup in (run.dedups or {}).items():
+                changed = _taken(dedup)
+                if changed:
+                    self._rows("dedup", self.ids[run.name]).extend(
+                        dedup_row(dedup, kind, key) for key in changed
+                    )
+        for name, table in self.program.tables.items():
+            if isinstance(table, StreamTable) and (changed := _taken(table)):
+                self._rows("tables", name).extend(table_row(table, key) for key in changed)
+        for name, repeats in self.program.repeats.items():
+            if changed := _taken(repeats):
+                self._rows("repeats", name).extend(repeat_row(repeats, key) for key in changed)
+
+
+def _taken(kept: Any) -> Iterable[Any]:
+    """The keys that have changed since the last epoch."""
+    changed: set[Any] = kept.changed
+    kept.changed = set()
+    return changed
