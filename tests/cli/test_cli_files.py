@@ -185,7 +185,13 @@ def test_rules_show_of_an_unknown_rule(cep: Cep) -> None:
 def test_rules_copy_brings_what_a_rule_needs(cep: Cep) -> None:
     outcome = cep("rules", "copy", "password_guessing", "mine")
     assert outcome.code == DONE
-    assert sorted(path.name for path in Path("mine").iterdir()) == ["passwords.cep", "streams.cep"]
+    assert sorted(path.name for path in Path("mine").iterdir()) == [
+        "passwords.cep",
+        "sshd.cep",
+        "streams.cep",
+        "windows.cep",
+        "zeek.cep",
+    ]
     assert cep("check", "mine/passwords.cep").code == DONE
 
 
