@@ -72,6 +72,17 @@ def test_taking_away_what_is_not_there_is_fine(store: Store) -> None:
     assert held(again(store).load()) == {}
 
 
+def test_the_last_row_of_a_key_counts(store: Store) -> None:
+    there, gone = StateRow("[1]", "{}", step="b"), StateRow("[1]", None)
+    changed = StateRow("[1]", '{"a":1}', step="a")
+    store.commit(Epoch(1, states={RUNS: [gone, there]}))
+    assert held(store.load()) == {(RUNS, "[1]"): "{}"}
+    store.commit(Epoch(2, states={RUNS: [changed, there, changed, StateRow("[2]", "{}", "b")]}))
+    assert held(store.load())[RUNS, "[1]"] == '{"a":1}'
+    store.commit(Epoch(3, states={RUNS: [there, gone]}))
+    assert held(store.load()) == {(RUNS, "[2]"): "{}"}
+
+
 AWKWARD = [
     '["é"]',
     '["日本"]',
@@ -146,6 +157,13 @@ def test_the_outbox_holds_what_was_not_delivered(store: Store) -> None:
     store.commit(Epoch(2, outbox=[out("m5")]))
     store = again(store)
     assert list(store.load().outbox()) == [rows[1], rows[2], rows[4], out("m5")]
+
+
+def test_what_was_delivered_last_does_not_need_another_epoch(store: Store) -> None:
+    store.commit(Epoch(1, outbox=[out("m1"), out("m2")]))
+    store.delivered(["m1"])
+    store.close()
+    assert [row.id for row in again(store).load().outbox()] == ["m2"]
 
 
 def test_what_is_delivered_before_its_epoch_is_written_never_waits(store: Store) -> None:
