@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -197,6 +198,19 @@ def test_every_view_can_be_read(path: str, view: str) -> None:
         if name in ("first", "deadline", "due", "until", "time", "clock", "frontier", "expires")
     ]
     assert all(str(value).endswith("Z") for value in times if value is not None)
+
+
+def test_the_documentation_names_all_views_and_their_columns(path: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "state-file.md"
+    listed = re.findall(r"^\| `(\w+)` \| [^|]+ \| (.+) \|$", page.read_text(), re.M)
+    told = {view: re.findall(r"`(\w+)`", columns) for view, columns in listed}
+    SqliteStore(path).close()
+    with closing(sqlite3.connect(path)) as other:
+        there = {
+            view: [column[1] for column in other.execute(f"pragma table_info({view})")]
+            for view in VIEWS
+        }
+    assert told == there
 
 
 def test_a_view_can_be_read_while_an_engine_writes(path: str, store: SqliteStore) -> None:

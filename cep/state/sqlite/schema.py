@@ -132,7 +132,7 @@ VIEWS = {
     "runs": f"""
     select r.name as rule, r.version, s.key, s.step, s.runs, {_iso("s.first_us")} as first,
         {_iso("s.due_us")} as deadline, {_EVENTS} as events
-    {_states_of("runs")}""",
+    {_states_of("runs")} where s.runs > 0""",
     "timers": f"""
     select o.kind, coalesce(r.name, o.name) as name, r.version, s.key, {_iso("s.due_us")} as due
     from _states as s join _owners as o on o.number = s.owner
