@@ -32,6 +32,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -262,14 +263,55 @@ def test_a_wrong_output_is_noticed() -> None:
         check_printed("", "something\n")
 
 
+def script(name: str) -> Any:
+    """A script of the documentation, as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_generated_pages_are_up_to_date() -> None:
-    script = importlib.util.spec_from_file_location(
-        "make_reference", ROOT / "docs/make_reference.py"
-    )
-    assert script is not None
-    assert script.loader is not None
-    making = importlib.util.module_from_spec(script)
-    script.loader.exec_module(making)
-    for name, make in making.PAGES.items():
+    for name, make in script("make_reference").PAGES.items():
         text = (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
         assert text == make(), f"run docs/make_reference.py: {name} is not what the code says"
+
+
+def test_diagrams_are_up_to_date() -> None:
+    making = script("make_pictures")
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert making.with_diagrams(text) == text, f"run docs/make_pictures.py: {page.name}"
+
+
+def test_the_six_rules_are_those_of_the_pages_that_compare_them() -> None:
+    folder = ROOT / "docs/coming-from"
+    with_tests = "".join(block.text for block in blocks(folder / "six-rules.md"))
+    for page in folder.glob("*.md"):
+        rules = [block.text for block in blocks(page) if block.language == "cep"][:6]
+        assert len(rules) == 6
+        assert all(rule.split("\ntest ")[0] in with_tests for rule in rules), page.name
+
+
+def test_examples_to_copy_are_free_of_warnings() -> None:
+    pages = [ROOT / "docs/guide/patterns.md", *(ROOT / "docs/reference").glob("*.md")]
+    pages.remove(ROOT / "docs/reference/errors.md")  # they show one thing each
+    for page in pages:
+        for block in blocks(page):
+            if block.language == "cep" and not block.note:
+                found = [one.message for one in cep.loads(block.text).warnings]
+                assert not found, (page.name, block.line, found)
+
+
+def test_the_site_is_built(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="the extra `docs` is not installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "search/search_index.json").exists()
