@@ -11,6 +11,9 @@ import pytest
 
 import cep
 from cep.testing.runner import run_tests
+from dsl.formatter import format_file
+from dsl.parser import parse
+from dsl.source import Source
 
 RULES = Path(__file__).resolve().parents[2] / "rules"
 PACKS = sorted(path for path in RULES.iterdir() if path.is_dir() and any(path.glob("*.cep")))
@@ -38,6 +41,12 @@ def test_five_fields_have_a_pack() -> None:
 
 def test_no_warnings(ruleset: cep.Ruleset) -> None:
     assert not [str(warning) for warning in ruleset.warnings]
+
+
+def test_the_files_are_in_canonical_form(pack: Path) -> None:
+    for path in rule_files(pack):
+        source = Source(str(path), path.read_text())
+        assert format_file(parse(source)[0], source) == source.text, path
 
 
 def test_every_file_stands_alone(pack: Path) -> None:
