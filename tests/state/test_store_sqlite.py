@@ -369,6 +369,32 @@ def test_a_full_disk_is_waited_for(path: str, store: SqliteStore) -> None:
     assert len(read_view(path, "keys")) == 5000
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no right to mount a small disk")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_disk_that_is_really_full(small_disk: Path) -> None:
+    with closing(SqliteStore(str(small_disk / "cep.db"))) as store:
+        store.commit(Epoch(1, states={RUNS: rows(3)}))
+        filler = small_disk / "filler"
+        filler.write_bytes(bytes(1_500_000))
+        store.submit(Epoch(2, states={RUNS: rows(5000, "x" * 100)}))
+        while store.problem is None:
+            assert not store.wait(0.01)
+        assert "full" in store.problem
+        assert len(list(store.load().states())) == 3
+        filler.unlink()
+        assert store.wait(20)
+        assert len(list(store.load().states())) == 5000
+
+
 def test_closing_while_the_disk_is_full_says_what_is_not_saved(path: str) -> None:
     store = SqliteStore(path, patience=0.2)
     store.commit(Epoch(1, states={RUNS: rows(3)}))

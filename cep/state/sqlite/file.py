@@ -146,7 +146,7 @@ def state_error(error: sqlite3.Error, path: str) -> StateError:
     if code == sqlite3.SQLITE_FULL:
         return StateError(f"the disk is full, {path} cannot grow")
     if code == sqlite3.SQLITE_IOERR:
-        return StateError(f"the disk does not read or write {path} ({error})")
+        return StateError(f"the disk does not read or write {path} ({error}): is it full?")
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return StateError(f"cannot write {path} ({error}): check the rights of file and folder")
     if code == sqlite3.SQLITE_NOTADB:
