@@ -7,9 +7,11 @@ of what was found and not of when: a replay gives the same one, so a sink can be
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from math import inf
 from typing import Any
 
 import msgspec
@@ -87,6 +89,18 @@ class MatchFormat:
             match.describe()
 
 
+class _More:
+    """What is only kept of a match when it is there or was asked for."""
+
+    __slots__ = ("described", "events", "suppressed", "window")
+
+    def __init__(self, window: WindowMatch | None = None) -> None:
+        self.window = window
+        self.events: Events | None = None
+        self.described: tuple[str | None, dict[str, Any]] | None = None
+        self.suppressed: dict[str, int] | None = None
+
+
 class Match:
     """Something that a rule has found.
 
@@ -96,17 +110,7 @@ class Match:
     step that may take several. `suppressed`: what `dedup` has hidden since the last report.
     """
 
-    __slots__ = (
-        "_described",
-        "_events",
-        "_form",
-        "_history",
-        "_key",
-        "_window",
-        "kind",
-        "suppressed",
-        "time",
-    )
+    __slots__ = ("_form", "_history", "_key", "_more", "kind", "time")
 
     def __init__(
         self,
@@ -122,10 +126,28 @@ class Match:
         self.time = time
         self._key = key
         self._history = history
-        self._window = window
-        self._events: Events | None = None
-        self._described: tuple[str | None, dict[str, Any]] | None = None
-        self.suppressed: dict[str, int] | None = None
+        # Most matches are counted or thrown away: what else there is to one is made when asked for.
+        self._more: _More | None = None if window is None else _More(window)
+
+    def _rest(self) -> _More:
+        if self._more is None:
+            self._more = _More()
+        return self._more
+
+    @property
+    def _window(self) -> WindowMatch | None:
+        return self._more.window if self._more is not None else None
+
+    @property
+    def suppressed(self) -> dict[str, int] | None:
+        """How many reports `dedup` has hidden since the last one, and when the first and the last
+        of them would have come; None when there were none."""
+        return self._more.suppressed if self._more is not None else None
+
+    @suppressed.setter
+    def suppressed(self, hidden: dict[str, int] | None) -> None:
+        if hidden is not None:
+            self._rest().suppressed = hidden
 
     # ------------------------------------------------------------------ what people read
 
@@ -249,24 +271,27 @@ class Match:
     # ------------------------------------------------------------------ what the engine asks
 
     def _bound(self) -> Events:
-        if self._events is None:
-            self._events = self._form.events(self._history)
-        return self._events
+        more = self._rest()
+        if more.events is None:
+            more.events = self._form.events(self._history)
+        return more.events
 
     def _values(self) -> Mapping[str, Any]:
-        return self._window.values if self._window is not None else {}
+        window = self._window
+        return window.values if window is not None else {}
 
     def describe(self) -> tuple[str | None, dict[str, Any]]:
         """Text and fields, computed once."""
-        if self._described is None:
+        more = self._rest()
+        if more.described is None:
             form = self._form
             alert = form.alert if self.kind == "match" else form.timeout_alert
             if alert is None:
-                self._described = None, {}
+                more.described = None, {}
             else:
                 parts = form.key_parts(self._key)
-                self._described = alert(self._bound(), parts, self.time, self._values())
-        return self._described
+                more.described = alert(self._bound(), parts, self.time, self._values())
+        return more.described
 
     def dedup_key(self) -> Any:
         """What `dedup` compares; None: never a repeat."""
@@ -320,7 +345,10 @@ def original(event: Any) -> Any:
     """The event as it came: the decoded line, or the mapping that a host or source gave."""
     raw = event.raw
     if isinstance(raw, bytes | bytearray | memoryview):
-        return msgspec.json.decode(raw)
+        try:
+            return msgspec.json.decode(raw)
+        except msgspec.ValidationError:
+            return json.loads(bytes(raw), parse_float=_number, parse_int=_number)
     return {} if raw is None else raw
 
 
@@ -382,3 +410,12 @@ def _micros(text: str) -> int:
     time = parse_time(text)
     assert time is not None
     return time
+
+
+def _number(digits: str) -> float | int | str:
+    """A number of a field that no rule reads; as it is written where Python has none so large."""
+    try:
+        number = int(digits) if digits.lstrip("-").isdigit() else float(digits)
+    except ValueError:  # an integer of more digits than Python converts
+        return digits
+    return digits if number in (inf, -inf) else number

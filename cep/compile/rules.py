@@ -31,7 +31,7 @@ from cep.key import key_of, plain_key
 from cep.plan.automaton import Automaton, State, Variable
 from cep.plan.build import build, steps_of
 from cep.plan.dispatch import Dispatch, dispatch, mentioned
-from cep.plan.states import group_bounds, reach_of, variables_in
+from cep.plan.states import group_bounds, reach_of, tracked, variables_in
 from cep.plan.streams import Streams
 from cep.runtime import aggregates
 from cep.runtime.careful import Careful
@@ -224,6 +224,7 @@ def _plan(automaton: Automaton) -> RulePlan | WindowRulePlan:
             node_of=_nodes_of(automaton),
             branches=tuple(p.branches for p in automaton.positions),
             greed=tuple(automaton.greed[step] for step in steps),
+            plain=_is_plain(automaton),
         ),
         slots=tuple(_slot(automaton, state) for state in automaton.states),
         quiet=tuple(absence.within or 0 for absence in automaton.quiet),
@@ -234,6 +235,16 @@ def _plan(automaton: Automaton) -> RulePlan | WindowRulePlan:
         timeouts=rule.timeout_alert is not None or bool(rule.timeout_emit),
         dedup=rule.dedup.duration if rule.dedup is not None else None,
         reports=rule.reports,
+    )
+
+
+def _is_plain(automaton: Automaton) -> bool:
+    """Whether the pattern is a row of steps that take one event each."""
+    pattern = automaton.rule.pattern
+    assert isinstance(pattern, checked.SequencePattern)
+    steps = [node for node in pattern.nodes if not isinstance(node, checked.Guard)]
+    return all(
+        isinstance(step, checked.Step) and step.quantifier == checked.Quantifier() for step in steps
     )
 
 
@@ -250,17 +261,11 @@ def _nodes_of(automaton: Automaton) -> tuple[int, ...]:
 def _slot(automaton: Automaton, state: State) -> Slot:
     key = state.key
     deadline = key.deadline
-    counter = Variable(str(key.counted), "counter")
     return Slot(
         name=f"s{state.index}",
         form=state.form,
-        deadline=(
-            (deadline.after, deadline.since_first, deadline.at_least)
-            if deadline is not None
-            else None
-        ),
-        closes=(key.close.at_least,) if key.close is not None and key.close.on_end else None,
-        counter=state.variables.index(counter) if counter in state.variables else None,
+        deadline=((deadline.after, deadline.since_first) if deadline is not None else None),
+        closes=key.close is not None and key.close.on_end,
         within=automaton.within if deadline is None else None,
         reach=reach_of(state) or group_bounds(automaton, state),
     )
@@ -302,6 +307,11 @@ def _uses(automaton: Automaton, streams: Streams) -> Iterable[tuple[tuple[str, .
         values += atom.guards
     values += [guard for position in automaton.positions for guard in position.guards]
     values += [variable.argument for variable in _variables(automaton) if variable.argument]
+    values += [
+        checked.IsMissing(variable.argument)
+        for variable in tracked(automaton)
+        if variable.argument is not None
+    ]
     values += _values_at_match(automaton, streams)
     values += _values_of_windows(automaton, streams)
     for path, kind, asked in mentioned(values):

@@ -189,6 +189,16 @@ class Reporting:
             self.form.settle(match)
             self.out.append(match)
 
+    def report_all(self, key: Any, time: int, histories: list[list[Any]]) -> None:
+        """Matches of one moment, in order."""
+        if not self._plain:
+            for history in histories:
+                self.report("match", key, time, history)
+            return
+        form = self.form
+        self.matches += len(histories)
+        self.out += [Match(form, "match", time, key, history) for history in histories]
+
     def _admit(self, kind: str, match: Match, time: int) -> tuple[bool, dict[str, int] | None]:
         assert self.dedups is not None
         key = match.dedup_key()

@@ -132,8 +132,7 @@ class RuleRun(Reporting):
             self._deciding = (state.key, time)
         chosen = self.selection.choose(finals, low, state)
         self.untried = self.selection.untried
-        for history in chosen:
-            self.report("match", state.key, time, history)
+        self.report_all(state.key, time, chosen)
         if self.plan.timeouts and chosen:
             starts = {history[0][NEWEST_START] for history in chosen}
             state.told = starts | (state.told or set())

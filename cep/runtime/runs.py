@@ -19,7 +19,7 @@ Starts that a skip has dropped are marked (`floor`, `dead`) and filtered when hi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,6 +52,9 @@ class Layout:
     node_of: tuple[int, ...]
     branches: tuple[tuple[tuple[int, int], ...], ...]
     greed: tuple[int, ...]
+    plain: bool = False
+    """Whether all complete runs take the same steps in the same order, one event each; then the
+    numbers of their events tell them apart and put them in order."""
 
 
 class Marks:
@@ -84,13 +87,6 @@ def chain(node: Node) -> History | None:
     return history
 
 
-def _before(node: Node) -> list[Node]:
-    previous = node[PREVIOUS]
-    if previous is None:
-        return []
-    return [previous] if node[SIZE] < 0 else previous[: node[SIZE]]
-
-
 class Complete:
     """The runs that are complete at one moment: final nodes, and which starts are still alive."""
 
@@ -114,18 +110,9 @@ class Complete:
     def starts(self) -> list[Node]:
         """First events of the complete runs that are alive, the oldest first. O(shared nodes)."""
         found: dict[int, Node] = {}
-        seen: set[int] = set()
-        todo = [node for node in self.finals if self._reachable(node)]
-        while todo:
-            node = todo.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node[PREVIOUS] is None:
-                if self._alive(node):
-                    found[node[NUMBER]] = node
-            else:
-                todo += [before for before in _before(node) if self._reachable(before)]
+        for node in self._behind(0):
+            if node[PREVIOUS] is None and self._alive(node):
+                found[node[NUMBER]] = node
         return [found[number] for number in sorted(found)]
 
     def best(self, start: Node) -> History:
@@ -134,63 +121,53 @@ class Complete:
         Preference compares sums over the steps, then branches, then events, so the best way to a
         node is the best way to one of the nodes before it: dynamic programming, O(shared nodes).
         """
-        ways: dict[int, tuple[Any, History] | None] = {}
-        order = self._inwards(start)
-        for node in order:
+        layout = self.layout
+        nodes = self._behind(start[NUMBER])
+        nodes.sort(key=_number)  # what is before a node has a smaller number
+        ways = _Ways(layout)
+        for node in nodes:
             if node[PREVIOUS] is None:
-                ways[id(node)] = self._extended(None, node) if self._same(node, start) else None
-                continue
-            choices = [ways.get(id(before)) for before in _before(node)]
-            known = [choice for choice in choices if choice is not None]
-            best = min(known, key=_rank_of) if known else None
-            ways[id(node)] = self._extended(best, node) if best is not None else None
-        finals = [ways[id(node)] for node in self.finals if id(node) in ways]
-        return min((way for way in finals if way is not None), key=_rank_of)[1]
+                ways.begin(node, self._same(node, start))
+            else:
+                ways.extend(node)
+        final = ways.best_of(self.finals)
+        assert final is not None
+        return final.history()
 
     def _same(self, node: Node, start: Node) -> bool:
         return bool(node[NUMBER] == start[NUMBER])
 
-    def _inwards(self, start: Node) -> list[Node]:
-        """Nodes that may lead back to `start`, those before a node come before it."""
-        order: list[Node] = []
-        entered: set[int] = set()
-        todo: list[tuple[Node, bool]] = [(node, False) for node in self.finals]
+    def _behind(self, oldest: int) -> list[Node]:
+        """All nodes from which the complete runs were made and whose newest start is alive and not
+        older than number `oldest`; each once. Shared lists are walked once, however many prefixes
+        of them are shared."""
+        nodes: list[Node] = []
+        seen: set[int] = set()
+        walked: dict[int, int] = {}
+        todo = list(self.finals)
         while todo:
-            node, done = todo.pop()
-            if done:
-                order.append(node)
-            elif id(node) not in entered and node[NEWEST_START] >= start[NUMBER]:
-                entered.add(id(node))
-                todo.append((node, True))
-                todo += [(before, False) for before in _before(node)]
-        return order
-
-    def _extended(self, way: tuple[Any, History] | None, node: Node) -> tuple[Any, History]:
-        layout = self.layout
-        step = layout.step_of[node[POSITION]]
-        if way is None:
-            counts = [0] * len(layout.greed)
-            branches: tuple[Any, ...] = ()
-            numbers: tuple[int, ...] = ()
-            steps: tuple[int, ...] = ()
-            history: History = []
-        else:
-            (kept, branches, numbers, steps), history = way
-            counts = list(kept)
-        counts[step] -= layout.greed[step]
-        rank = (
-            tuple(counts),
-            (*branches, layout.branches[node[POSITION]]),
-            (*numbers, node[NUMBER]),
-            (*steps, step),
-        )
-        return rank, [*history, node]
+            node = todo.pop()
+            if id(node) in seen or node[NEWEST_START] < oldest or not self._reachable(node):
+                continue
+            seen.add(id(node))
+            nodes.append(node)
+            before = node[PREVIOUS]
+            if before is None:
+                continue
+            if node[SIZE] < 0:
+                todo.append(before)
+                continue
+            upto = walked.get(id(before), 0)
+            if node[SIZE] > upto:
+                walked[id(before)] = node[SIZE]
+                todo += before[upto : node[SIZE]]
+        return nodes
 
     def every(self, start: Node | None = None) -> Iterator[History]:
         """All runs that are alive, or those that begin with `start`; each assignment once, in no
         particular order."""
         seen: set[tuple[tuple[int, int], ...]] = set()
-        step_of = self.layout.step_of
+        step_of, plain = self.layout.step_of, self.layout.plain
         todo: list[tuple[Node, Any]] = [(node, None) for node in self.finals]
         while todo:
             node, after = todo.pop()
@@ -198,15 +175,27 @@ class Complete:
                 continue
             here = (node, after)
             if node[PREVIOUS] is not None:
-                todo += [(before, here) for before in _before(node)]
+                if node[SIZE] < 0:
+                    todo.append((node[PREVIOUS], here))
+                else:
+                    todo += [(before, here) for before in node[PREVIOUS][: node[SIZE]]]
                 continue
             if not self._alive(node) or (start is not None and not self._same(node, start)):
                 continue
             history = _unrolled(here)
+            if plain:
+                yield history
+                continue
             assignment = tuple((n[NUMBER], step_of[n[POSITION]]) for n in history)
             if assignment not in seen:
                 seen.add(assignment)
                 yield history
+
+    def in_order(self) -> list[History]:
+        """All runs that are alive, as section 5 prefers them."""
+        if self.layout.plain:
+            return sorted(self.every(), key=_numbers)
+        return sorted(self.every(), key=self.rank)
 
     def rank(self, history: History) -> Any:
         """Sorts histories as section 5 prefers them: smaller is better."""
@@ -220,8 +209,91 @@ class Complete:
         return history[0][NUMBER], counts, branches, [n[NUMBER] for n in history], steps
 
 
-def _rank_of(way: tuple[Any, History]) -> Any:
-    return way[0]
+def _number(node: Node) -> int:
+    return int(node[NUMBER])
+
+
+def _numbers(history: History) -> list[int]:
+    return [node[NUMBER] for node in history]
+
+
+class _Way:
+    """The preferred way from a start to a node: the node, the way before it, and how many events
+    each step has taken, with the sign that makes fewer better."""
+
+    __slots__ = ("before", "counts", "node")
+
+    def __init__(self, node: Node, before: _Way | None, counts: tuple[int, ...]) -> None:
+        self.node = node
+        self.before = before
+        self.counts = counts
+
+    def history(self) -> History:
+        """Its nodes, first event first."""
+        nodes = []
+        way: _Way | None = self
+        while way is not None:
+            nodes.append(way.node)
+            way = way.before
+        nodes.reverse()
+        return nodes
+
+
+class _Ways:
+    """The preferred ways to nodes, found one after the other, nodes before a node first."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._to: dict[int, _Way | None] = {}
+        self._in_lists: dict[int, list[_Way | None]] = {}
+        """For a shared list: the best way to any of its first 1, 2, … nodes."""
+
+    def begin(self, node: Node, wanted: bool) -> None:
+        """A first event: the one from which ways begin, or another."""
+        nothing = (0,) * len(self.layout.greed)
+        self._to[id(node)] = self._after(node, None, nothing) if wanted else None
+
+    def extend(self, node: Node) -> None:
+        """A node that goes on from those before it."""
+        if node[SIZE] < 0:
+            best = self._to.get(id(node[PREVIOUS]))
+        else:
+            best = self._best_in(node[PREVIOUS], node[SIZE])
+        self._to[id(node)] = self._after(node, best, best.counts) if best is not None else None
+
+    def best_of(self, nodes: Iterable[Node]) -> _Way | None:
+        """The best way to any of these."""
+        best = None
+        for node in nodes:
+            best = self._better(best, self._to.get(id(node)))
+        return best
+
+    def _best_in(self, nodes: list[Node], size: int) -> _Way | None:
+        known = self._in_lists.setdefault(id(nodes), [])
+        for node in nodes[len(known) : size]:
+            before = known[-1] if known else None
+            known.append(self._better(before, self._to.get(id(node))))
+        return known[size - 1]
+
+    def _after(self, node: Node, before: _Way | None, counts: tuple[int, ...]) -> _Way:
+        step = self.layout.step_of[node[POSITION]]
+        taken = list(counts)
+        taken[step] -= self.layout.greed[step]
+        return _Way(node, before, tuple(taken))
+
+    def _better(self, one: _Way | None, other: _Way | None) -> _Way | None:
+        if one is None or other is None:
+            return other if one is None else one
+        if one.counts != other.counts:
+            return one if one.counts < other.counts else other
+        return one if self._details(one) <= self._details(other) else other
+
+    def _details(self, way: _Way) -> Any:
+        """What decides where the counts are equal: branches, then events, then steps."""
+        history = way.history()
+        layout = self.layout
+        branches = [layout.branches[node[POSITION]] for node in history]
+        return branches, _numbers(history), [layout.step_of[node[POSITION]] for node in history]
 
 
 def _unrolled(link: Any) -> History:
@@ -271,7 +343,7 @@ class Selection:
         if self.having is not None:
             return self._tried(complete, marks)
         if self.skip.kind == "nothing":
-            return sorted(complete.every(), key=complete.rank)
+            return complete.in_order()
         chosen = []
         for start in complete.starts():
             if not is_dropped(start[NUMBER], marks.floor, marks.dead):
