@@ -105,12 +105,11 @@ class Keeper:
 
     def event_row(self, event: Any) -> Json:
         """An event as plain data."""
-        row: Json = msgspec.json.decode(msgspec.json.encode(self.events.row(event)))
-        return row
+        return self.events.text(event)
 
     def read_event(self, row: Any) -> Any:
         """The event of such a row."""
-        return self.events.read_row(row)
+        return self.events.read_text(row)
 
     # ------------------------------------------------------------------ matches
 

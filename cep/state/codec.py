@@ -123,6 +123,7 @@ class _State(msgspec.Struct):
 
 _encode = msgspec.json.Encoder().encode
 _read_state = msgspec.json.Decoder(_State).decode
+_read_event = msgspec.json.Decoder(_Event).decode
 _LONG, _DEEP = 400, 200
 """A line shorter than the one, or with fewer brackets than the other, is not nested too deep for
 any reader of JSON."""
@@ -518,9 +519,13 @@ class EventCodec:
             return text if _is_deep(line) else msgspec.Raw(line)
         return None if raw is None else msgspec.Raw(f'["m",{json_text(raw)}]'.encode())
 
-    def read_row(self, row: Any) -> Any:
-        """The event of a row that was decoded as plain JSON."""
-        return self.read(msgspec.json.decode(msgspec.json.encode(row), type=_Event))
+    def text(self, event: Any) -> str:
+        """The row of an event as text, which holds its original as it came."""
+        return _encode(self.row(event)).decode()
+
+    def read_text(self, text: str) -> Any:
+        """The event that `text` was given."""
+        return self.read(_read_event(text))
 
     def read(self, row: _Event) -> Any:
         """The event of a row."""

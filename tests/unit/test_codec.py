@@ -227,8 +227,9 @@ def test_names_of_fields_that_are_no_texts_are_kept() -> None:
         b'  {"type" : "A", "k":"a",\n"time":1, "x":123456789012345678901234567890}  \r\n',
         b'{"type":"A","k":"a","time":1,"z":' + b"[" * 800 + b"]" * 800 + b"}",
         b'{"type":"A","k":"a","time":1,"z":1e-400,"x":"\\u0000"}',
+        b'{"type":"A","k":"a","time":1,"z":[1e999,' + b"9" * 5000 + b"]}",
     ],
-    ids=["twice", "spaced", "deep", "tiny"],
+    ids=["twice", "spaced", "deep", "tiny", "huge"],
 )
 def test_lines_are_kept_as_they_came(line: bytes) -> None:
     engine = Engine(cep.loads(PAIR))
@@ -236,9 +237,17 @@ def test_lines_are_kept_as_they_came(line: bytes) -> None:
     (state,) = engine.program.rules[0].states.values()
     codec = Memory(engine.program, engine.ingest.decode).codecs["r"]
     text = codec.encode(state)
-    json.loads(text)
+    json.loads(text, parse_int=str)
     (((event, *_),), *_) = codec.decode('["a"]', text).s0
     assert event.raw == line.strip()
+    events = codec._events
+    assert events.read_text(events.text(event)).raw == event.raw
+
+
+def test_a_match_shows_numbers_that_no_computer_has() -> None:
+    line = b'{"type":"A","k":"a","time":1,"z":[1e999,-1e999,1.5,7,' + b"9" * 5000 + b"]}"
+    shown = found_after_restart(line)["events"]["a"]["z"]
+    assert shown == ["1e999", "-1e999", 1.5, 7, "9" * 5000]
 
 
 def test_a_line_that_is_read_again_far_down_the_stack() -> None:
