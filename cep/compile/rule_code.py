@@ -27,10 +27,10 @@ from cep.compile.expressions import careful, careful_value, truth
 from cep.compile.writer import Writer
 from cep.plan.automaton import Absence, Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
-from cep.plan.states import equality, group_bounds, reach_of, survives, variables_in
-from cep.plan.values import FALSE, OwnAggregate, Seen, Tally
+from cep.plan.states import equality, group_bounds, reach_of, survives, tracked
+from cep.plan.values import FALSE, OwnAggregate, Tally
 from cep.runtime.runs import FIRST_VARIABLE
-from dsl.checked import Field, IsMissing, StepAggregate, Value
+from dsl.checked import Field, StepAggregate, Value
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class _Module:
     def __init__(self, automaton: Automaton, around: Surroundings) -> None:
         self.automaton = automaton
         self.around = around
-        self.tracked = _tracked(automaton)
+        self.tracked = tracked(automaton)
         self.tallies = Writer()
         self._names: dict[Tally, str] = {}
 
@@ -428,27 +428,15 @@ class _Handler:
         """Writes how a run (node `nd`, variables `v…`) goes to another state without an event.
         With no way on it is complete, where a repetition has been waiting for that, or dead."""
         if target is None:
-            return self._closer(state) if state.key.close is not None else lambda source: None
+            if state.key.close is None:
+                return lambda source: None
+            return lambda source: self.w("shut.append(nd)")
 
         def move(source: State) -> None:
             names = {v: _var(source, v) for v in source.variables}
             self._insert(self.a.states[target], KEPT, names)
 
         return move
-
-    def _closer(self, state: State) -> Callable[[State], None]:
-        close = state.key.close
-        assert close is not None
-
-        def complete(source: State) -> None:
-            if close.at_least is not None:
-                counter = _var(source, Variable(str(source.key.counted), "counter"))
-                with self.w.block(f"if {counter} >= {close.at_least}:"):
-                    self.w("shut.append(nd)")
-            else:
-                self.w("shut.append(nd)")
-
-        return complete
 
     def _split(
         self,
@@ -771,16 +759,15 @@ class _Handler:
 
     def _updated(self, variable: Variable, state: State | None, position: Position) -> str:
         """Code of a variable's value after taking the event at `position` from `state`."""
-        before = state.may_be_bound if state is not None else frozenset()
         old = None
-        if state is not None and survives(variable, position, before):
+        if state is not None and survives(variable, position, state):
             old = _var(state, variable) if variable in state.variables else None
         if variable.kind == "before":
             return old if old is not None else "nd[0].t" if state is not None else "t"
         if variable.kind == "began":
             return old if old is not None else "t"
         if variable.kind == "counter":
-            return f"{old} + 1" if old is not None else "2"
+            return f"{old} + 1" if old is not None else "1"
         if variable.kind == "history":
             return "None"
         if variable.step != position.step:
@@ -801,8 +788,7 @@ class _Handler:
         if variable.kind == "count" and variable.argument is None:
             return f"({old} or 0) + 1" if old is not None else "1"
         assert variable.argument is not None
-        raw = self.env.raw(variable.argument)
-        new = raw if raw is not None else careful_value(variable.argument, self.env)
+        new = self._own_value(variable.argument, variable in self.module.tracked)
         if variable.kind == "last":
             return new
         if variable.kind == "first":
@@ -910,11 +896,22 @@ class _Handler:
 
             self._pass_over_group(state, stays, put_back)
 
+    def _own_value(self, value: Value, asks_missing: bool) -> str:
+        """What a variable keeps of the tested event; UNSET for a missing field only where that is
+        asked."""
+        raw = self.env.raw(value)
+        if raw is None:
+            return careful_value(value, self.env)
+        return raw if asks_missing else self.env.load(value)
+
     # ------------------------------------------------------------------ putting runs into states
 
     def _insert(self, target: State, members: str, names: dict[Variable, str]) -> None:
         """Adds a run to a state: a node of these members, and these variables."""
-        values = [names.get(v, self._nothing(v)) for v in target.variables]
+        values = [
+            "None" if v.kind == "history" else names.get(v, self._nothing(v))
+            for v in target.variables
+        ]
         run = f"({', '.join([members, *values])},)"
         if target.index in self.deferred and target.index not in self.visited:
             self.w(f"w{target.index}.append({run})")
@@ -950,9 +947,10 @@ class _Handler:
             f"(st.q{i} is None or t - st.q{i} > {absence.within})"
             for i, absence in enumerate(self.a.quiet)
         ]
-        if self.rule.start == "first":
+        if self.rule.start == "first" and openings:
             completing = "done or " if self._may_complete() else ""
-            common.append(f"not ({completing}run.has_runs(st, t))")
+            w(f"free = not ({completing}run.has_runs(st, t))")
+            common.append("free")
         if self.rule.start == "latest":
             common.append("not extended")
         conditions = [self._opening_test(edge, common) for edge in openings]
@@ -1059,15 +1057,3 @@ def _var(state: State, variable: Variable) -> str:
     if variable not in state.variables:
         return "None"
     return f"v{state.variables.index(variable)}"
-
-
-def _tracked(automaton: Automaton) -> frozenset[Variable]:
-    """Variables of which it is asked whether they are bound at all."""
-    guards = [g for p in automaton.positions for g in p.guards]
-    guards += [g for a in automaton.atoms for g in a.guards]
-    return frozenset(
-        part.operand.variable
-        for guard in guards
-        for part in guard.walk()
-        if isinstance(part, IsMissing) and isinstance(part.operand, Seen)
-    )

@@ -61,8 +61,8 @@ class Variable:
     """What later conditions see of the events of `step`.
 
     `kind`: last, first, count, sum, avg, min, max; before (time of the event bound before the
-    step); began (time of the first event of group `step`); counter (how often the counted position
-    `step` was taken); history (all of its events, read from the run's own record). `argument` is an
+    step); began (time of the first event of group `step`); counter (how many events the counted position
+    `step` has taken); history (all of its events, read from the run's own record). `argument` is an
     expression over one event of the step.
     """
 
@@ -97,8 +97,8 @@ class Bounds:
 class Edge:
     """Taking an event at position `target`.
 
-    `until`: the atom whose event closes this repetition. `at_least`, `below`: bounds on how often
-    the counted step before it has been taken, when repetitions are counted and not unrolled.
+    `until`: the atom whose event closes this repetition. `at_least`, `below`: bounds on how many
+    events the counted position that it leaves has taken.
     """
 
     target: int
@@ -122,7 +122,6 @@ class Deadline:
     absences: frozenset[Absence]
     after: int | None
     since_first: int | None
-    at_least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,6 @@ class Close:
     """
 
     on_end: bool
-    at_least: int | None = None
 
 
 @dataclass(slots=True)
@@ -142,8 +140,8 @@ class Position:
     """A step, or one repetition of it, as a place in the pattern.
 
     `guards` are the conditions that look at earlier events. `branches`: which branch of which
-    `one of` this stands in. `counted`: (minimum, maximum) when one position stands for all the
-    repetitions after the first.
+    `one of` this stands in. `counted`: how many repetitions at most this position stands for, where it is
+    more than one and not any number.
     """
 
     index: int
@@ -153,7 +151,7 @@ class Position:
     copy: int
     edges: list[Edge] = field(default_factory=list)
     branches: tuple[tuple[int, int], ...] = ()
-    counted: tuple[int, int | None] | None = None
+    counted: int | None = None
     deadline: Deadline | None = None
     close: Close | None = None
     accepts: bool = False

@@ -85,7 +85,6 @@ class End:
 
     position: int
     absences: frozenset[Absence] = frozenset()
-    at_least: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,37 +357,44 @@ class _Builder:
         again = "next" if step.mode == "next" else "relaxed"
         until = None if step.until is None else self._guard_atom(step.until, "until")
         atom = self._step_atom(step)
-        copies = max(quantifier.minimum, quantifier.maximum or 1)
-        counted = copies > UNROLL
         looks = step.where is not None and looks_back(step.where)
-        if counted or (copies == 1 and quantifier.maximum is None and looks):
-            # What repeats is a place of its own: its conditions see what the first one took.
-            copies = 2
         left: list[End] = list(ends) if quantifier.minimum == 0 else []
         previous: Position | None = None
-        for copy in range(copies):
+        taken = 0
+        for length in _stretches(quantifier, looks):
+            copy = int(previous is not None)
             guards = self._step_guards(step, copy, context.repeated)
             position = self._position(atom.index, step.name, guards, copy, context)
-            bounds = _bounds(step, entering=copy == 0)
+            position.counted = length if length > 1 else None
+            bounds = _bounds(step, entering=previous is None)
             if previous is None:
                 self._enter(ends, position, step.mode, bounds, context, until)
             else:
-                previous.edges.append(Edge(position.index, again, until=until, bounds=bounds))
-            if not counted and copy + 1 >= quantifier.minimum:
+                edge = Edge(position.index, again, until=until, bounds=bounds)
+                previous.edges.append(replace(edge, at_least=previous.counted))
+            if length > 1:
+                self._repeat_position(position, step, again, until, below=length)
+            taken += length
+            if taken >= quantifier.minimum and (
+                length == 1 or taken - length >= quantifier.minimum
+            ):
                 left.append(End(position.index))
             previous = position
         assert previous is not None
-        if counted:
-            previous.counted = (quantifier.minimum, quantifier.maximum)
-            left += [End(previous.index, at_least=quantifier.minimum)]
-            if quantifier.minimum <= 1:
-                left.append(End(previous.index - 1))
-        if counted or quantifier.maximum is None:
-            below = quantifier.maximum if counted else None
-            bounds = _bounds(step, entering=False)
-            edge = Edge(previous.index, again, until=until, bounds=bounds, below=below)
-            previous.edges.append(edge)
+        if quantifier.maximum is None:
+            self._repeat_position(previous, step, again, until)
         return left
+
+    def _repeat_position(
+        self,
+        position: Position,
+        step: checked.Step,
+        again: str,
+        until: int | None,
+        below: int | None = None,
+    ) -> None:
+        bounds = _bounds(step, entering=False)
+        position.edges.append(Edge(position.index, again, until=until, bounds=bounds, below=below))
 
     def _enter(
         self,
@@ -402,9 +408,7 @@ class _Builder:
         """Edges from the open ends into a step; from outside a group in the mode of the group."""
         for end in ends:
             chosen = context.entry.get(end.position, mode)
-            self._connect(
-                end, Edge(position.index, chosen, end.absences, until, bounds, end.at_least)
-            )
+            self._connect(end, Edge(position.index, chosen, end.absences, until, bounds))
 
     def _inside(self, mode: str, ends: list[End], context: Context) -> Context:
         """The context of a group's inner nodes. Of groups that begin together the outer one says
@@ -456,7 +460,6 @@ class _Builder:
                         entry,
                         mode=modes.get(end.position, entry.mode),
                         absences=end.absences | entry.absences,
-                        at_least=end.at_least,
                     ),
                 )
 
@@ -533,16 +536,28 @@ class _Builder:
                 position.accepts = True
                 position.edges = []
             else:
-                position.close = self._close(end)
+                position.close = Close(on_end=self.rule.report == "on_close")
 
     def _deadline(self, end: End) -> Deadline:
         lengths = [absence.within for absence in end.absences]
         after = max((length for length in lengths if length is not None), default=None)
         since_first = self.pattern.within if None in lengths else None
-        return Deadline(end.absences, after, since_first, end.at_least)
+        return Deadline(end.absences, after, since_first)
 
-    def _close(self, end: End) -> Close:
-        return Close(on_end=self.rule.report == "on_close", at_least=end.at_least)
+
+def _stretches(quantifier: checked.Quantifier, looks: bool) -> list[int]:
+    """How many events each of the positions of a loop stands for. The last one of a loop without
+    end stands for any number; a first one whose conditions look back for no more than one."""
+    minimum, maximum = quantifier.minimum, quantifier.maximum
+    lengths = [1] * minimum if minimum <= UNROLL else [1, minimum - 2, 1]
+    if maximum is None:
+        lengths += [1] * (int(minimum == 0) + int(minimum <= 1 and looks))
+    elif maximum - minimum <= UNROLL:
+        lengths += [1] * (maximum - minimum)
+    else:
+        first = int(minimum == 0)
+        lengths += [1] * first + [maximum - minimum - first - 1, 1]
+    return [length for length in lengths if length > 0]
 
 
 def _is_step(value: Value) -> bool:

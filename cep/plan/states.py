@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 from cep.plan.automaton import Absence, Automaton, Edge, Position, State, StateKey, Variable
 from cep.plan.values import Seen, Tally, looks_back
-from dsl.checked import Comparison, Value
+from dsl.checked import Comparison, IsMissing, Value
 
 STRUCTURAL = frozenset({"before", "began", "counter"})
 """Kinds of variables that belong to the pattern and not to a step's events."""
@@ -159,6 +159,18 @@ def variables_in(values: Iterable[Value]) -> set[Variable]:
     return found
 
 
+def tracked(automaton: Automaton) -> frozenset[Variable]:
+    """Variables of which it is asked whether they are missing."""
+    guards = [g for p in automaton.positions for g in p.guards]
+    guards += [g for a in automaton.atoms for g in a.guards]
+    return frozenset(
+        part.operand.variable
+        for guard in guards
+        for part in guard.walk()
+        if isinstance(part, IsMissing) and isinstance(part.operand, Seen)
+    )
+
+
 def edge_variables(automaton: Automaton, edge: Edge) -> set[Variable]:
     """The variables that taking this edge looks at."""
     position = automaton.positions[edge.target]
@@ -181,16 +193,17 @@ def _uses(automaton: Automaton, state: State) -> set[Variable]:
     return found
 
 
-def survives(variable: Variable, position: Position, before: frozenset[str]) -> bool:
+def survives(variable: Variable, position: Position, state: State) -> bool:
     """Whether the variable's value after taking an event at `position` depends on the one before,
-    where the steps in `before` may have been bound."""
+    in `state`."""
+    before = state.may_be_bound
     if variable.kind == "before":
         return not (variable.step == position.step and position.copy == 0)
     if variable.kind == "began":
         group = position.group_start
         return not (group is not None and str(group[0]) == variable.step and position.group_first)
     if variable.kind == "counter":
-        return variable.step == str(position.index)
+        return variable.step == str(position.index) and state.key.counted == position.index
     if variable.kind == "history" or variable.step != position.step:
         return variable.step in before
     return variable.kind != "last" and variable.step in before
@@ -209,7 +222,7 @@ def _find_variables(automaton: Automaton) -> None:
                 position = automaton.positions[edge.target]
                 target = automaton.entered[edge.target]
                 after = live[target] if target is not None else set()
-                wanted |= {v for v in after if survives(v, position, state.may_be_bound)}
+                wanted |= {v for v in after if survives(v, position, state)}
             for target in successors(state):
                 wanted |= live[target]
             wanted = {v for v in wanted if _known(v, state)}
