@@ -9,11 +9,14 @@ the next statement, so that three mistakes give three messages. The only module 
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pickle import PickleError
 from typing import Any, cast
 
 from lark import Lark, Token, Tree
@@ -114,18 +117,39 @@ class _Grammar:
     spelling: dict[str, str]
 
 
-@cache
-def _grammar() -> _Grammar:
-    """Built at the first use, once."""
-    lark = Lark(
-        resources.files("dsl").joinpath("grammar.lark").read_text(encoding="utf-8"),
+def _build(text: str, cached: str | None) -> Lark:
+    """The parser. Lark keeps the tables it computes in `cached`, with a hash of what they are of."""
+    return Lark(
+        text,
         parser="lalr",
         lexer="contextual",
         start=["file", "expression"],
         propagate_positions=True,
         maybe_placeholders=True,
         postlex=cast(Any, _NamesEverywhere()),
+        cache=cached if cached is not None else False,
     )
+
+
+def _cache_file() -> str | None:
+    """Where the tables are kept between starts: in the user's own cache folder, since what is in
+    there is believed. None where there is none."""
+    if os.environ.get("CEP_NO_CACHE"):
+        return None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.path.join(home, "cep")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return os.path.join(folder, f"grammar-{sys.version_info[0]}{sys.version_info[1]}.lark")
+
+
+@cache
+def _grammar() -> _Grammar:
+    """Built at the first use, once; a start of the command finds it in the user's cache."""
+    text = resources.files("dsl").joinpath("grammar.lark").read_text(encoding="utf-8")
+    try:
+        lark = _build(text, _cache_file())
+    except (OSError, ValueError, EOFError, AttributeError, ImportError, PickleError):
+        lark = _build(text, None)  # a cache that cannot be used is only a slower start
     spelling = {
         terminal.name: terminal.pattern.value
         for terminal in lark.terminals
