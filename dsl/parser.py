@@ -117,8 +117,8 @@ class _Grammar:
     spelling: dict[str, str]
 
 
-def _build(text: str, cached: str | None) -> Lark:
-    """The parser. Lark keeps the tables it computes in `cached`, with a hash of what they are of."""
+def _lark(text: str, cached: str | None) -> Lark:
+    """The parser. Lark keeps the tables it computes in `cached`, with a hash of their grammar."""
     return Lark(
         text,
         parser="lalr",
@@ -147,9 +147,9 @@ def _grammar() -> _Grammar:
     """Built at the first use, once; a start of the command finds it in the user's cache."""
     text = resources.files("dsl").joinpath("grammar.lark").read_text(encoding="utf-8")
     try:
-        lark = _build(text, _cache_file())
+        lark = _lark(text, _cache_file())
     except (OSError, ValueError, EOFError, AttributeError, ImportError, PickleError):
-        lark = _build(text, None)  # a cache that cannot be used is only a slower start
+        lark = _lark(text, None)  # a cache that cannot be used is only a slower start
     spelling = {
         terminal.name: terminal.pattern.value
         for terminal in lark.terminals
