@@ -257,8 +257,7 @@ class Engine:
         With state, `position` (any JSON value) says where the host stands after these events; it
         becomes durable together with what they have done, all of them or none.
         """
-        single = isinstance(events, Mapping | bytes | str) or not isinstance(events, Iterable)
-        items = [events] if single else events
+        items = [events] if _is_event(events) else events
         with self._alone():
             found: list[Match] = []
             for chunk in _chunks(items, 1000):
@@ -694,6 +693,13 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
             chunk = []
     if chunk:
         yield chunk
+
+
+def _is_event(given: Any) -> bool:
+    """Whether this is one event and not several. A pydantic model can be iterated, but is one."""
+    if isinstance(given, Mapping | bytes | str) or hasattr(given, "model_dump"):
+        return True
+    return not isinstance(given, Iterable)
 
 
 def _mapping(item: Any) -> Mapping[str, Any]:
