@@ -432,9 +432,15 @@ class _Handler:
                 return lambda source: None
             return lambda source: self.w("shut.append(nd)")
 
+        goes_to = self.a.states[target]
+        bounds = [reach_of(s) or group_bounds(self.a, s) for s in (state, goes_to)]
+        ends_earlier = bool(bounds[1]) and bounds[0] != bounds[1]
+
         def move(source: State) -> None:
             names = {v: _var(source, v) for v in source.variables}
-            self._insert(self.a.states[target], KEPT, names)
+            self._insert(goes_to, KEPT, names)
+            if ends_earlier:
+                self.w("arm(st, t + 1)")
 
         return move
 

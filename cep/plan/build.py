@@ -432,20 +432,24 @@ class _Builder:
         Each copy is built from a place of its own (`ROUND`), so that its entries can be joined to
         the ends before it and, for the last one, to its own ends.
         """
-        quantifier = node.quantifier
+        quantifier, minimum = node.quantifier, node.quantifier.minimum
         entry = {place: mode for place, mode in context.entry.items() if place != ROUND}
         inside = replace(context, repeated=True, greedy=quantifier.greedy, entry=entry)
-        left: list[End] = list(ends) if quantifier.minimum == 0 else []
+        left: list[End] = list(ends) if minimum == 0 else []
         modes = self._inside(node.mode, ends, context).entry
         entries: list[Edge] = []
-        for number in range(max(quantifier.minimum, quantifier.maximum or 1)):
+        for number in range(max(minimum, quantifier.maximum or 1)):
             self._entries.append(entries := [])
             body = self._sequence(node.body, [End(ROUND)], inside)
             self._entries.pop()
             self._join(ends, entries, modes)
+            empty = [end for end in body if end.position == ROUND]
+            if empty and number == 0:  # a round may take nothing, and so may all of them
+                minimum = 0
+                left += [replace(e, absences=e.absences | o.absences) for e in ends for o in empty]
             ends = [end for end in body if end.position != ROUND]
             modes = {end.position: "next" for end in ends} if node.mode == "next" else {}
-            if number + 1 >= quantifier.minimum:
+            if number + 1 >= minimum:
                 left += ends
         if quantifier.maximum is None:
             self._join(ends, entries, modes)

@@ -284,28 +284,18 @@ class _Unfolding:
         return _earlier(_plus(first, self.pattern.within), _plus(before, within))
 
     def _end_deadline(self, gap: tuple[Guard, ...]) -> int | None:
-        """When a trailing absence is over: the latest of those that stand at the end."""
+        """When a trailing absence is over: all of them must be, also those of a gap that has merged
+        with the end."""
         if not gap:
             return None
-        trailing = [guard for guard in _trailing(self.pattern.nodes) if guard in gap] or gap
         times = [
             _plus(self.last, guard.within)
             if guard.within is not None
             else _plus(self.bound[0][1], self.pattern.within)
-            for guard in trailing
+            for guard in gap
         ]
         known = [time for time in times if time is not None]
         return max(known) if len(known) == len(times) else None
-
-
-def _trailing(nodes: tuple[checked.Node, ...]) -> list[Guard]:
-    """The `no`s that stand after everything else."""
-    found: list[Guard] = []
-    for node in reversed(nodes):
-        if not isinstance(node, Guard):
-            break
-        found.append(node)
-    return found
 
 
 def _first_mode(own: str, of_group: str) -> str:
