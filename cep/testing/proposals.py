@@ -32,6 +32,9 @@ MOST_TRIALS = 3000
 MOST_BEGINNINGS = 12
 """Beginnings of a test that are varied too, so that an end which decides too much can go."""
 
+MOST_COPIES = 200
+"""Copies of one event at most; larger counts are not tried."""
+
 NEAR = (0, -1, 1)
 
 
@@ -168,6 +171,9 @@ class _Hints:
         constants = [n for n in nodes if isinstance(n, ast.Literal)]
         constants += [ast.Literal(p.value) for p in params.values() if isinstance(p, Const)]
         self.numbers = list(dict.fromkeys(near for each in constants for near in _near(each)))
+        self.counts = sorted(
+            {c for node in nodes for n in _counts_in(node) for c in range(n - 1, n + 2)}
+        )
         self.keys = {
             name for node in nodes if isinstance(node, ast.By) for name in part_names(node)
         }
@@ -177,6 +183,20 @@ class _Hints:
             if isinstance(node, ast.Absent | ast.Unless | ast.Until)
         }
         self.horizon = max(self.durations, default=0) + 1
+
+
+def _counts_in(node: ast.Node) -> list[int]:
+    """The counts that a quantifier, a window or a constant stands for."""
+    match node:
+        case ast.Quantifier():
+            found = [node.minimum, node.maximum]
+        case ast.Window():
+            found = [node.count]
+        case ast.Literal(value=int() as number) if not isinstance(number, bool):
+            found = [number]
+        case _:
+            found = []
+    return [n for n in found if n is not None and 2 <= n <= MOST_COPIES]
 
 
 def _variations(
@@ -246,6 +266,13 @@ def _counts(story: Story, hints: _Hints) -> Iterator[Story]:
             yield [*story[: i + 1], replace(other, time=moment.time), *story[i + 1 :]]
 
 
+def _repeated(story: Story, hints: _Hints) -> Iterator[Story]:
+    """One of the events as often as a count says, and once less and more."""
+    for i, moment in enumerate(story):
+        for count in hints.counts:
+            yield [*story[:i], *[moment] * count, *story[i + 1 :]]
+
+
 def _again(story: Story, hints: _Hints) -> Iterator[Story]:
     """The whole test once more, so that its end comes at a bound after its first end."""
     length = story[-1].time - story[0].time
@@ -256,13 +283,12 @@ def _again(story: Story, hints: _Hints) -> Iterator[Story]:
                     yield story + _later(story, shift)
 
 
-def _keys(story: Story, hints: _Hints) -> Iterator[Story]:
-    """A part of the key changed in one event, or not there."""
-    for i, moment in enumerate(story):
-        for pair in moment.object.pairs:
-            if pair.path.dotted in hints.keys:
-                yield _with_pair(story, i, pair, _other(pair.value))
-                yield _with_pair(story, i, pair, None)
+def _values(story: Story, hints: _Hints) -> Iterator[Story]:
+    """A field of one event changed, or not there; first those of the key."""
+    pairs = [(i, pair) for i, moment in enumerate(story) for pair in moment.object.pairs]
+    for i, pair in sorted(pairs, key=lambda place: place[1].path.dotted not in hints.keys):
+        yield _with_pair(story, i, pair, _other(pair.value))
+        yield _with_pair(story, i, pair, None)
 
 
 def _numbers(story: Story, hints: _Hints) -> Iterator[Story]:
@@ -326,7 +352,16 @@ def _other(value: ast.Expr | ast.Object) -> ast.Expr | ast.Object:
 
 Maker = Callable[[Story, _Hints], Iterator[Story]]
 
-MAKERS: tuple[Maker, ...] = (_keys, _counts, _times, _numbers, _guards, _again, _same_values)
+MAKERS: tuple[Maker, ...] = (
+    _values,
+    _counts,
+    _repeated,
+    _times,
+    _numbers,
+    _guards,
+    _again,
+    _same_values,
+)
 
 
 # ---------------------------------------------------------------------------- the text
