@@ -39,6 +39,8 @@ ONLY = {
     "lark": {"dsl/parser.py"},
     "click": {"cep/cli"},
     "rich": {"cep/cli", "cep/sink/text.py"},
+    "sqlite3": {"cep/state/sqlite", "cep/sink/sqlite.py", "cep/source/tables.py"},
+    "sqlite_utils": {"cep/state/sqlite", "cep/sink/sqlite.py"},
 }
 """Libraries and the only places that may import them."""
 
