@@ -7,9 +7,10 @@ and a new one is made from it. `CEP_PROPERTY_EXAMPLES` says how many cases are t
 from __future__ import annotations
 
 import pytest
+from drawn_rules import EVENTS, SECOND, rules, steps_of, window_rules
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_engine_vs_reference import EVENTS, SECOND, THOROUGH, rules, steps_of, window_rules
+from test_engine_vs_reference import THOROUGH
 from test_tables_vs_reference import EVENTS as KEYED_EVENTS
 from test_tables_vs_reference import RULES as TABLE_RULES
 
