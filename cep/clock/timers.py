@@ -23,6 +23,8 @@ class Timed(Protocol):
     """A rule as its timers know it: where it stands among the rules, and what it does when due."""
 
     order: int
+    tells: bool
+    """Whether anything may come of its wake-ups; else the order of keys does not matter."""
 
     def on_time(self, state: Any, now: int) -> None: ...
 
@@ -80,4 +82,4 @@ class Timers:
 
 def _order(item: tuple[Timed, Any]) -> tuple[int, Any]:
     rule, state = item
-    return rule.order, key_order(state.key)
+    return rule.order, key_order(state.key) if rule.tells else ()

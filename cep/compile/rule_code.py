@@ -818,6 +818,9 @@ class _Handler:
     def _take_group(self, state: State, edges: list[Edge]) -> None:
         w, slot = self.w, f"st.s{state.index}"
         w(f"{slot} = None")
+        if self._all_take(state, edges):
+            self._takes(state, edges, GROUP, flagged=False)
+            return
         stays = self._takes(state, edges, GROUP)
 
         def put_back() -> None:
@@ -828,6 +831,16 @@ class _Handler:
                     w(f"{slot} = run.join(g, {slot})")
 
         self._pass_over_group(state, stays, put_back)
+
+    def _all_take(self, state: State, edges: list[Edge]) -> bool:
+        """Whether an event that is looked at here at all is taken by all runs of a group."""
+        return not state.is_strict and all(
+            edge.mode != "any"
+            and not self._structural_tests(state, edge, self.a.positions[edge.target])
+            and not self.a.positions[edge.target].guards
+            and (self.a.within is None or state.key.deadline is None)
+            for edge in edges
+        )
 
     def _pass_over_group(
         self, state: State, stays: str | None, put_back: Callable[[], None]

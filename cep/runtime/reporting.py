@@ -104,6 +104,9 @@ class Reporting:
 
     key_of = staticmethod(key_of)
 
+    tells = True
+    """Whether anything may come of a wake-up."""
+
     def __init__(
         self,
         form: MatchFormat,

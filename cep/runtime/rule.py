@@ -77,6 +77,9 @@ class RulePlan:
     reports: bool
 
 
+CROWD = 100
+"""Events of a key after which a wake-up looks for dead runs beside living ones."""
+
 NEVER = 1 << 62
 """A moment, and a number of an event, after every other."""
 
@@ -106,6 +109,16 @@ class RuleRun(Reporting):
         plain_skip = plan.skip.kind in ("nothing", "past_last") and plan.limit is None
         self._simple = plain_skip and having is None and not plan.timeouts
         """Whether one complete run alone is reported as it stands."""
+        self._life = min(lives, default=0)
+        self._only_cleans = (
+            bool(lives)
+            and not self._exact
+            and not plan.quiet
+            and plan.keep is None
+            and not any(slot.deadline for slot in plan.slots)
+        )
+        """Whether a wake-up has nothing to do but to take out what is over."""
+        self.tells = not self._only_cleans
         self._deciding: tuple[Any, int] = ((), 0)
 
     # ------------------------------------------------------------------ called by handlers
@@ -320,6 +333,9 @@ class RuleRun(Reporting):
         if state.epoch != self.epoch:
             self.touch(state)
         state.wake = 0
+        if self._only_cleans:
+            self._clean(state, now)
+            return
         at = now - 1
         self._complete_at(state, at)
         if self.plan.timeouts:
@@ -330,6 +346,24 @@ class RuleRun(Reporting):
             self.arm(state, max(due, now + 1))
         elif not self._has_anything(state):
             self.forget(state)
+
+    def _clean(self, state: Any, now: int) -> None:
+        """The wake-up of a key in which nothing is due but the end of its runs: it is forgotten
+        when the newest run is over. What is dead beside living runs is passed over wherever it is
+        read, so it is only taken out when it has become much."""
+        newest = -NEVER
+        for slot in self.plan.slots:
+            held = getattr(state, slot.name)
+            if held:
+                newest = max(newest, max(_newest(held_in(state, slot), slot)))
+        end = newest + self._life
+        if end < now:
+            self.forget(state)
+            return
+        if state.number - state.cleaned > CROWD:
+            self._expire(state, now)
+            state.cleaned = state.number
+        self.arm(state, max(self.bucket(end) + 1, now + 1))
 
     def _complete_at(self, state: Any, at: int) -> None:
         """Absences and closing loops whose time is over at `at`."""
@@ -520,15 +554,16 @@ class RuleRun(Reporting):
 def state_type(slots: int, quiet: int) -> Any:
     """A class for the state of a key: its runs by automaton state (`s0`, …), when leading absences
     were last broken (`q0`, …), marks of dropped starts (`floor`, `dead`, `told`), when it wants to
-    be woken, how many events it has seen (`number`), and in which epoch it was last changed.
+    be woken, how many events it has seen (`number`, at the last cleaning `cleaned`), and in which
+    epoch it was last changed.
 
     A class with slots: CPython reads and writes these faster than anything else with names.
     """
     nothing = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
-    names = ["key", "number", "floor", "dead", "told", "wake", "epoch", *nothing]
+    names = ["key", "number", "floor", "dead", "told", "wake", "epoch", "cleaned", *nothing]
     lines = [
         "self.key = self.dead = self.told = None",
-        "self.number = self.floor = self.wake = self.epoch = 0",
+        "self.number = self.floor = self.wake = self.epoch = self.cleaned = 0",
     ]
     if nothing:
         lines.append(" = ".join(f"self.{name}" for name in nothing) + " = None")

@@ -84,6 +84,7 @@ class StreamTable:
         self.ttl = ttl
         self.timers = timers
         self.order = AFTER_RULES
+        self.tells = False
         self.rows: OrderedDict[Any, tuple[int, Mapping[Path, Any]]] = OrderedDict()
         self.changed: set[Any] | None = None
         """Where state is kept: the keys whose rows have changed in this epoch."""
@@ -155,6 +156,7 @@ class Repeats:
         self.duration = duration
         self.timers = timers
         self.order = AFTER_RULES
+        self.tells = False
         self.windows: OrderedDict[tuple[Any, ...], int] = OrderedDict()
         self.changed: set[Any] | None = None
         """Where state is kept: the keys whose windows have changed in this epoch."""
