@@ -615,3 +615,7 @@ class CheckedRules:
     idle: int | None = None
     """The smallest idle that any stream declares."""
     emits_order: tuple[str, ...] = ()
+    statements: tuple[ast.Statement, ...] = field(default=(), compare=False, repr=False)
+    """Everything that the files say, as trees, those of included files too."""
+    type_field: str | None = None
+    """The field that names an event's type, where that was said beside the rules."""

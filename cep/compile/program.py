@@ -352,7 +352,7 @@ def match_format(
     made = module(compiled.matches)(careful, constants)
     steps = tuple(compiled.automaton.steps)
     return MatchFormat(
-        rule=rule.name,
+        rule=compiled.name,
         version=compiled.version,
         title=rule.title,
         severity=rule.severity,

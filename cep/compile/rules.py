@@ -10,9 +10,8 @@ that differ in their constants only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from hashlib import blake2b
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 from cep.compile.environment import Surroundings
@@ -31,6 +30,7 @@ from cep.key import key_of, plain_key
 from cep.plan.automaton import Automaton, State, Variable
 from cep.plan.build import build, steps_of
 from cep.plan.dispatch import Dispatch, dispatch, mentioned
+from cep.plan.fingerprint import Fingerprint, fingerprint, meaning
 from cep.plan.states import group_bounds, reach_of, tracked, variables_in
 from cep.plan.streams import Streams
 from cep.runtime import aggregates
@@ -59,9 +59,22 @@ NAMES: dict[str, Any] = {
 """What generated code finds under fixed names; everything else is a constant of its rule."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What an earlier version of a rule is called, which only finishes the runs that it has: its
+    name and version as they stand in matches, and the id of its states."""
+
+    name: str
+    version: str
+    id: str
+
+
+@dataclass
 class CompiledRule:
-    """One rule: its automaton, how events find it, and text and constants of its two modules."""
+    """One rule: its automaton, how events find it, and text and constants of its two modules.
+
+    `earlier`: it is an earlier version, which opens no runs.
+    """
 
     rule: checked.Rule
     automaton: Automaton
@@ -75,6 +88,24 @@ class CompiledRule:
     match_constants: list[object]
     looks_up: bool
     identities: tuple[str | None, ...] = ()
+    earlier: Earlier | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that people know."""
+        return self.rule.name if self.earlier is None else self.earlier.name
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What decides whether another version can go on with its states."""
+        return fingerprint(self.automaton)
+
+    @property
+    def id(self) -> str:
+        """Whose its states are: name and structure."""
+        if self.earlier is not None:
+            return self.earlier.id
+        return f"{self.rule.name}@{self.fingerprint.structure}"
 
 
 @dataclass(slots=True)
@@ -89,13 +120,21 @@ class CompiledRules:
     shape: EventShape
     lists: Mapping[str, Sequence[Any]]
     observed: Observed
+    earlier: Mapping[str, Earlier] = field(default_factory=dict)
     rules: list[CompiledRule] = field(default_factory=list)
     before: CompiledObserver | None = None
     after: CompiledObserver | None = None
 
 
-def compile_rules(rules: CheckedRules, lists: Mapping[str, Sequence[Any]]) -> CompiledRules:
-    """Compiles all rules. Raises `cep.plan.build.TooLarge` for a pattern that is too large."""
+def compile_rules(
+    rules: CheckedRules,
+    lists: Mapping[str, Sequence[Any]],
+    earlier: Mapping[str, Earlier] | None = None,
+) -> CompiledRules:
+    """Compiles all rules. `earlier`: which of them, by name, are earlier versions of others.
+
+    Raises `cep.plan.build.TooLarge` for a pattern that is too large.
+    """
     streams = Streams(rules.streams)
     watched = observed(rules, streams)
     automata = [build(rules.rules[name], streams) for name in sorted(rules.rules)]
@@ -103,14 +142,20 @@ def compile_rules(rules: CheckedRules, lists: Mapping[str, Sequence[Any]]) -> Co
     uses += _stream_uses(rules, streams)
     uses += [(path, FieldUse(kind, asked)) for path, kind, asked in watched.uses()]
     shape = EventShape(merge_uses(uses), marks_repeats=bool(watched.bits), notes=len(watched.notes))
-    return _compile_all(automata, CompiledRules(rules, streams, shape, lists, watched))
+    fresh = CompiledRules(rules, streams, shape, lists, watched, earlier or {})
+    return _compile_all(automata, fresh)
 
 
 def recompile(compiled: CompiledRules, lists: Mapping[str, Sequence[Any]]) -> CompiledRules:
     """The same rules with other items in their lists. Plans and the shape of events stay, so the
     states of a program that runs the old code go on with the new one."""
     fresh = CompiledRules(
-        compiled.checked, compiled.streams, compiled.shape, lists, compiled.observed
+        compiled.checked,
+        compiled.streams,
+        compiled.shape,
+        lists,
+        compiled.observed,
+        compiled.earlier,
     )
     return _compile_all([rule.automaton for rule in compiled.rules], fresh)
 
@@ -141,6 +186,10 @@ def _compile(
 ) -> CompiledRule:
     rule = automaton.rule
     shape = compiled.shape
+    earlier = compiled.earlier.get(rule.name)
+    plan = _plan(automaton)
+    if earlier is not None:
+        automaton = replace(automaton, openings=[], quiet=[])
     found = dispatch(
         automaton, lambda name: compiled.lists[name], lambda path: shape.uses[path].type
     )
@@ -153,8 +202,8 @@ def _compile(
         rule=rule,
         automaton=automaton,
         dispatch=found,
-        version=_version(rule, compiled.checked),
-        plan=_plan(automaton),
+        version=_version(rule, compiled.checked) if earlier is None else earlier.version,
+        plan=plan,
         handlers=code.text,
         durable_handlers=code.durable,
         handler_constants=code.constants,
@@ -162,6 +211,7 @@ def _compile(
         match_constants=at_match.constants.values,
         looks_up=matches.looks_up,
         identities=_identities(automaton, compiled),
+        earlier=earlier,
     )
 
 
@@ -185,8 +235,52 @@ def _match_code(automaton: Automaton, streams: Streams, around: Surroundings) ->
 
 def _version(rule: checked.Rule, rules: CheckedRules) -> str:
     """A hash of what the rule means: of its checked form and of the streams that it reads."""
-    streams = [repr(rules.streams[name]) for name in sorted(rules.streams)]
-    return blake2b(repr((rule, streams)).encode(), digest_size=4).hexdigest()
+    return meaning(rule, [rules.streams[name] for name in streams_of(rule, rules)])
+
+
+def streams_of(rule: checked.Rule, rules: CheckedRules) -> list[str]:
+    """The streams that a rule reads, those that these are made from, and those of its tables."""
+    return sorted(names_behind(rule, rules).streams | {"event"} & rules.streams.keys())
+
+
+@dataclass(slots=True)
+class Names:
+    """Names of declarations."""
+
+    streams: set[str] = field(default_factory=set)
+    tables: set[str] = field(default_factory=set)
+    lists: set[str] = field(default_factory=set)
+
+
+def names_behind(value: object, rules: CheckedRules) -> Names:
+    """The streams, tables and lists that a checked value stands on, also by way of others."""
+    found, todo = Names(), [value]
+    while todo:
+        for part in _parts(todo.pop()):
+            if isinstance(part, checked.NamedList):
+                found.lists.add(part.name)
+            tables: set[Any] = {getattr(part, "table", None), getattr(part, "keys_from", None)}
+            for name in (tables & rules.tables.keys()) - found.tables:
+                found.tables.add(name)
+                todo.append(rules.tables[name])
+            found.lists |= tables & rules.lists.keys()
+            streams: set[Any] = {getattr(part, "stream", None), *getattr(part, "parents", ())}
+            for name in (streams & rules.streams.keys()) - found.streams:
+                found.streams.add(name)
+                todo.append(rules.streams[name])
+    return found
+
+
+def _parts(value: object) -> Iterable[Any]:
+    """A checked value and all inside it."""
+    todo = [value]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, tuple):
+            todo += part
+        elif is_dataclass(part):
+            yield part
+            todo += [getattr(part, f.name) for f in fields(part) if f.name not in ("ast", "span")]
 
 
 def _identities(automaton: Automaton, compiled: CompiledRules) -> tuple[str | None, ...]:

@@ -116,6 +116,8 @@ class _Walk:
             delay=max(delays, default=0),
             idle=min(idles, default=None),
             emits_order=order,
+            statements=tuple(self.statements),
+            type_field=self.type_field,
         )
 
 
