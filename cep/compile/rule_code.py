@@ -140,6 +140,7 @@ class _Handler:
         self.w = Writer()
         self.tests: dict[int, str] = {}
         self.first_tests: dict[int, str] = {}
+        self.memberships: dict[tuple[Value, ...], str] = {}
         self.inside = "True"
         self.order = sorted(self.a.states, key=lambda s: (-s.rank, s.index))
         self.visited: set[int] = set()
@@ -149,7 +150,7 @@ class _Handler:
 
     def write(self, out: Writer) -> None:
         name = f"on_{self.entry.number}"
-        keys = sorted({self.a.atoms[i].key for i in self.entry.atoms})
+        keys = sorted({self.a.atoms[i].key for i in self._routing()})
         with out.block(f"def {name}(e):"):
             out("t = e.t")
             if len(keys) == 1:
@@ -210,11 +211,12 @@ class _Handler:
 
     def _several_keys(self, out: Writer, keys: list[int]) -> None:
         """An event goes to every key that any of the atoms gives it, to each once."""
+        self.w = out
         out("routes = {}")
         for index in keys:
-            atoms = [i for i in self.entry.atoms if self.a.atoms[i].key == index]
-            tests = [self._membership_code(i) for i in atoms]
-            condition = "True" if "True" in tests else " or ".join(f"({x})" for x in tests)
+            atoms = [i for i in self._routing() if self.a.atoms[i].key == index]
+            tests = [self._membership(i) for i in atoms]
+            condition = "True" if "True" in tests else " or ".join(dict.fromkeys(tests))
             with out.block(f"if {condition}:"):
                 out(f"k = {self._key_code(index)}")
                 missing = "k is None" if len(self.a.keys[index]) == 1 else "None in k"
@@ -228,12 +230,24 @@ class _Handler:
         with out.block("for k, m in run.in_order(routes):"):
             out(f"on_{self.entry.number}_key(e, t, k, m)")
 
-    def _membership_code(self, atom: int) -> str:
-        return self._conjunction(self.entry.membership[atom])
+    def _routing(self) -> list[int]:
+        """The atoms that give events of this kind their keys: strictness counts all of them."""
+        return self.entry.members if self._strict_states() else self.entry.atoms
+
+    def _membership(self, atom: int) -> str:
+        """A name that is true when the event belongs to the stream of an atom; or "True"."""
+        conditions = self.entry.membership[atom]
+        if not conditions:
+            return "True"
+        if conditions not in self.memberships:
+            name = self.memberships[conditions] = f"b{atom}"
+            self._assign(name, self._conjunction(conditions), conditions)
+        return self.memberships[conditions]
 
     def _lines(self, out: Writer, several: bool) -> None:
         self.several = several
         self.w = out
+        self.memberships = {}
         self._filters()
         if not self.a.states and not self.a.quiet:
             self._stateless()
@@ -269,13 +283,13 @@ class _Handler:
         """`x3 = …`: whether the event fits atom 3 by what stands in the event alone."""
         for index in self.entry.atoms:
             condition = self._conjunction(self.entry.filters[index])
+            routed = f"m & {1 << self.a.atoms[index].key} and " if self.several else ""
             if self.several:
-                bit = 1 << self.a.atoms[index].key
-                condition = f"m & {bit} and {condition}" if condition != "True" else f"m & {bit}"
+                condition = f"{routed}{condition}" if condition != "True" else routed[:-5]
             if condition == "True":
                 self.tests[index] = "True"
                 continue
-            self._assign(f"x{index}", condition, self.entry.filters[index])
+            self._assign(f"x{index}", condition, self.entry.filters[index], routed)
             self.tests[index] = f"x{index}"
         if self._strict_states():
             self._membership_test()
@@ -284,7 +298,7 @@ class _Handler:
         """`inside`: whether the event is one of the rule's input streams; strictness counts it."""
         parts = []
         for index in self.entry.members:
-            code = self._membership_code(index)
+            code = self._membership(index)
             if self.several:
                 bit = 1 << self.a.atoms[index].key
                 code = f"m & {bit}" if code == "True" else f"(m & {bit} and {code})"
@@ -298,9 +312,10 @@ class _Handler:
         codes = [truth(condition, self.env) for condition in conditions]
         return " and ".join(f"({code})" if " " in code else code for code in codes) or "True"
 
-    def _assign(self, name: str, code: str, conditions: Iterable[Value]) -> None:
-        """`name = code`, by the careful form when the fast one raises."""
-        conditions = list(conditions)
+    def _assign(
+        self, name: str, code: str, conditions: Sequence[Value], before: str = ""
+    ) -> None:
+        """`name = code`, by the careful form behind `before` when the fast one raises."""
         if not conditions:
             self.w(f"{name} = {code}")
             return
@@ -308,12 +323,7 @@ class _Handler:
         with self.w.block("try:"):
             self.w(f"{name} = {code}")
         with self.w.block("except Exception:"):
-            prefix = (
-                f"m & {1 << self.a.atoms[int(name[1:])].key} and "
-                if (self.several and name[0] == "x")
-                else ""
-            )
-            self.w(f"{name} = {prefix}{slow}")
+            self.w(f"{name} = {before}{slow}")
 
     def _stateless(self) -> None:
         """A rule of single events: nothing is kept, every event that fits is a match."""
@@ -1060,9 +1070,12 @@ class _Handler:
             self._atom(edge) in self.tests for edge in self.a.openings
         ):
             w("run.limit(st, t)")
-        single = any(self.a.entered[edge.target] is None for edge in self.a.openings)
-        if self.a.states and (single or self.a.keep is None):
-            # Where the rule bounds the life of runs, their key is woken when it is over.
+        may_open_nothing = bool(self.a.quiet) or any(
+            self.a.entered[edge.target] is None or self.a.positions[edge.target].guards
+            for edge in self.a.openings
+        )
+        if self.a.states and (may_open_nothing or self.a.keep is None):
+            # Else a run was opened whose time is bounded, and the key is woken when it is over.
             empty = " or ".join(f"st.s{state.index}" for state in self.a.states)
             with w.block(f"if not (st.wake or {empty}):"):
                 w("run.forget(st)")
