@@ -211,9 +211,7 @@ class Engine:
         if self.keeper is None:
             raise ValueError("the engine keeps no state: give it `state=` a file")
         with self._alone():
-            found = self.keeper.hold(self.program.take())
-            found += self.keeper.checkpoint(self._progress())
-            return _handed(found, on_match)
+            return _handed(self.keeper.checkpoint(self.program.take(), self._progress), on_match)
 
     def suspend(self, on_match: OnMatch | None = None) -> list[Match]:
         """Ends work without ending the input: makes all durable and lets go of the state file.
@@ -221,7 +219,7 @@ class Engine:
         if self.keeper is None:
             return []
         found = self.checkpoint(on_match)
-        self.keeper.close(self._progress())
+        self.keeper.close(self._progress)
         self.keeper = None
         return found
 
@@ -534,8 +532,7 @@ class Engine:
     def _matches(self, on_match: OnMatch | None) -> list[Match]:
         found = self.program.take()
         if self.keeper is not None:
-            found = self.keeper.hold(found)
-            found += self.keeper.tick(self._progress)
+            found = self.keeper.step(found, self._progress)
         return _handed(found, on_match)
 
     def _report_late(self) -> None:

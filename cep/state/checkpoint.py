@@ -21,8 +21,21 @@ from cep.compile.program import Program
 from cep.runtime.reporting import Reporting
 from cep.runtime.tables import StreamTable
 from cep.state.snapshot import Memory, dedup_row, repeat_row, table_row
-from cep.state.store import Epoch, Json, OutRow, Owner, RuleVersion, SourceRow, StateRow, Store
+from cep.state.store import (
+    Epoch,
+    Json,
+    OutRow,
+    Owner,
+    RuleVersion,
+    SourceRow,
+    StateError,
+    StateRow,
+    Store,
+)
 from cep.state.values import key_text
+
+PATIENCE = 30.0
+"""Seconds to wait for a disk that is full or a file that is locked."""
 
 SLICE = 500
 """States that are encoded before the time is looked at again."""
@@ -35,6 +48,7 @@ class Progress:
     sources: list[SourceRow] = field(default_factory=list)
     sink_lengths: dict[str, int] = field(default_factory=dict)
     outbox: list[OutRow] = field(default_factory=list)
+    delivered: list[str] = field(default_factory=list)
     rules: list[RuleVersion] = field(default_factory=list)
     counters: dict[str, Json] = field(default_factory=dict)
     host_position: Json = None
@@ -130,6 +144,7 @@ class Checkpointer:
             counters={"program": self.memory.counters(), **progress.counters},
             sink_lengths=progress.sink_lengths,
             outbox=progress.outbox,
+            delivered=progress.delivered,
             host_position=progress.host_position,
         )
         self._take_others()
@@ -152,9 +167,10 @@ class Checkpointer:
             self._hand_over()
 
     def finish(self) -> None:
-        """Waits until the closed epoch is durable. Raises StateError where it cannot be written."""
+        """Waits until the closed epoch is durable. Raises StateError where it cannot be written, or
+        not within `PATIENCE`; it is then still tried, and nothing is lost."""
         self._hand_over()
-        self.store.wait()
+        self._wait()
         if self._handed_over is not None:
             self.number, self._handed_over = self._handed_over, None
 
@@ -164,13 +180,18 @@ class Checkpointer:
         while self._waiting:
             _, waiting = self._waiting.popitem()
             self._encode(*waiting)
-        self.store.wait()
+        self._wait()
         epoch, self._epoch = self._epoch, None
         for owner, rows in self._emptied.items():
             epoch.states[owner] = rows + epoch.states.get(owner, [])
         self._emptied = {}
         self._handed_over = epoch.number
         self.store.submit(epoch)
+
+    def _wait(self) -> None:
+        """Until the epoch that was handed over is durable; not for ever where the disk is full."""
+        if not self.store.wait(PATIENCE):
+            raise StateError(self.store.problem or "the state cannot be written in time")
 
     # ------------------------------------------------------------------ encoding
 

@@ -74,6 +74,7 @@ class MemoryStore:
         self._counters |= epoch.counters
         self._sink_lengths |= epoch.sink_lengths
         self._change_rules(epoch.rules)
+        self._delivered += epoch.delivered
         self._change_outbox(epoch.outbox)
         self._last = Epoch(epoch.number, epoch.clock_us, host_position=epoch.host_position)
 

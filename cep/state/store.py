@@ -122,6 +122,8 @@ class Epoch:
     sink_lengths: dict[str, int] = field(default_factory=dict)
     """Bytes of each output file that belong to this epoch or an earlier one."""
     outbox: list[OutRow] = field(default_factory=list)
+    delivered: list[str] = field(default_factory=list)
+    """Records of earlier epochs that have gone out, and leave the outbox with this one."""
     host_position: Json = None
     """Where the host stands in its own input."""
 

@@ -88,7 +88,7 @@ class Writing:
             rows, size = self._write_states(epoch)
             self._write_progress(epoch)
             self._write_rules(epoch.rules)
-            self._write_outbox(epoch.outbox, delivered)
+            self._write_outbox(epoch.outbox, [*delivered, *epoch.delivered])
             self._write_epoch(epoch, _micros_since(began), rows, size)
             self._connection.execute("commit")
         except BaseException:
