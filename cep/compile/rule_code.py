@@ -1019,7 +1019,6 @@ class _Handler:
         return self.first_tests[edge.target]
 
     def _open_run(self, edge: Edge, position: Position) -> None:
-        w = self.w
         self._arrive(None, edge, position, "None, -1, t, n, n")
         if self.a.entered[position.index] is not None:
             self._arm_end()

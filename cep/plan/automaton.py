@@ -61,9 +61,9 @@ class Variable:
     """What later conditions see of the events of `step`.
 
     `kind`: last, first, count, sum, avg, min, max; before (time of the event bound before the
-    step); began (time of the first event of group `step`); counter (how many events the counted position
-    `step` has taken); history (all of its events, read from the run's own record). `argument` is an
-    expression over one event of the step.
+    step); began (time of the first event of group `step`); counter (how many events the counted
+    position `step` has taken); history (all of its events, read from the run's own record).
+    `argument` is an expression over one event of the step.
     """
 
     step: str
@@ -140,8 +140,8 @@ class Position:
     """A step, or one repetition of it, as a place in the pattern.
 
     `guards` are the conditions that look at earlier events. `branches`: which branch of which
-    `one of` this stands in. `counted`: how many repetitions at most this position stands for, where it is
-    more than one and not any number.
+    `one of` this stands in. `counted`: how many repetitions at most this position stands for, where
+    it is more than one and not any number.
     """
 
     index: int
@@ -178,8 +178,8 @@ class State:
 
     `after_absence[a]`: the state of a run after an event of absence a (None: there is no way on, so
     that it closes or is dead). `after_until[u]`: after an event that ends the repetition.
-    `after_pass`: after an event that was not taken. `variables`: what must be kept of a run here. `form`: one, hash, single or list, with
-    `hash_variable` for hash.
+    `after_pass`: after an event that was not taken. `variables`: what must be kept of a run here.
+    `form`: one, hash, single or list, with `hash_variable` for hash.
     """
 
     index: int

@@ -252,9 +252,9 @@ def _find_single(automaton: Automaton) -> None:
             ways[target] += [state, state]  # by other than taking an event: any number may come
     for state in sorted(automaton.states, key=lambda state: state.rank):
         came = ways[state.index]
-        if state.form == "list" and state.is_strict and state.after_pass is None:
-            if len(came) == 1 and (came[0] is None or came[0].form == "single"):
-                state.form = "single"
+        one_way_in = len(came) == 1 and (came[0] is None or came[0].form == "single")
+        if one_way_in and state.form == "list" and state.is_strict and state.after_pass is None:
+            state.form = "single"
 
 
 def _note_way(

@@ -133,4 +133,5 @@ def test_without_state_there_is_nothing_to_check_in() -> None:
     engine = cep.Engine(cep.loads("rule any_login { on login }"))
     with pytest.raises(ValueError, match="keeps no state"):
         engine.checkpoint()
-    assert engine.suspend() == [] and engine.position is None
+    assert engine.suspend() == []
+    assert engine.position is None
