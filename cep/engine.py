@@ -11,7 +11,7 @@ not at the same time, and not from inside a callback: either raises `ConcurrentU
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,11 +24,12 @@ import msgspec
 
 from cep.clock.reorder import Reorder
 from cep.clock.timers import NEVER
-from cep.compile.rules import recompile
+from cep.compile.program import Program
+from cep.compile.rules import CompiledRules, recompile
 from cep.event import LateEvent
 from cep.event_time import LATEST
 from cep.ingest import Ingest
-from cep.lookup_files import Reloaded, refresh
+from cep.lookup_files import LookupFiles, Reloaded, refresh
 from cep.match import Match
 from cep.ruleset import Ruleset
 from cep.runtime.reporting import Reporting
@@ -37,8 +38,9 @@ from cep.source.base import BadRecord, Block, Reject, Source
 
 if TYPE_CHECKING:
     from cep.keeper import Keeper
+    from cep.state.change import RuleChange, Succession
     from cep.state.checkpoint import Progress
-    from cep.state.store import Store
+    from cep.state.store import RuleVersion, Store
 
 AT_END = ("undecided", "assume-quiet", "discard")
 """What `close` may do with open absences."""
@@ -73,6 +75,18 @@ class RuleStats:
     untried: int = 0
     keys: int = 0
 
+    def add(self, rule: Reporting) -> None:
+        """The numbers of a version of the rule."""
+        self.matches += rule.matches
+        self.timeouts += rule.timeouts
+        self.suppressed += rule.suppressed
+        self.unknown += rule.careful.failures
+        self.unrouted += rule.unroutable
+        self.dropped += rule.dropped
+        self.ended += rule.ended
+        self.untried += rule.untried
+        self.keys += len(rule.states)
+
 
 @dataclass(slots=True)
 class Stats:
@@ -101,6 +115,15 @@ class Undecided:
     key: dict[str, Any]
     deadline_us: int
     first_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class RulesReloaded:
+    """What `Engine.reload` has done: what became of each rule, and the matches that had to come
+    before."""
+
+    changes: list[RuleChange]
+    matches: list[Match]
 
 
 @dataclass(slots=True)
@@ -134,6 +157,9 @@ class Engine:
     `deliver="now"` returns them at once, and after a crash perhaps again, with the same id. Use the
     engine as a context manager, or call `suspend()`, to leave the file in order. Raises StateError
     where the file cannot be used.
+
+    Where the rules have changed since, `changes` says what became of each; the runs of a rule that
+    is named in `restart` are dropped.
     """
 
     def __init__(
@@ -144,14 +170,13 @@ class Engine:
         state: str | PathLike[str] | Store | None = None,
         checkpoint_every: float = 1.0,
         deliver: str = "after-commit",
+        restart: Collection[str] = (),
     ) -> None:
         self.ruleset = ruleset
         self.on_late: Callable[[LateEvent], None] | None = None
         self.on_reject: Callable[[str, Reject], None] | None = None
-        self.compiled = ruleset.compiled
-        self.program = ruleset.program(durable=state is not None)
-        self.ingest = Ingest(self.compiled, self._reject)
-        self._files = ruleset.files
+        self.changes: list[RuleChange] = []
+        """With state: what the rules are to those that the file was last used with."""
         self.sample = Sample()
         self._delay = _micros(delay) if delay is not None else ruleset.checked.delay
         self._order: Reorder[Any] = Reorder([self._delay])
@@ -163,13 +188,30 @@ class Engine:
         self._late_max = 0
         self._rejected = 0
         self._closed = False
+        self._durable = state is not None
         self.keeper: Keeper | None = None
+        self._earlier: list[RuleVersion] = []
+        """Without state: the versions of rules that were replaced."""
         if state is not None:
-            self.keeper = self._keep(state, checkpoint_every, deliver)
+            self.keeper = self._keep(state, checkpoint_every, deliver, restart)
+        else:
+            self._take_rules(ruleset.compiled, ruleset.files)
 
-    def _keep(self, state: str | PathLike[str] | Store, every: float, deliver: str) -> Keeper:
+    def _take_rules(self, compiled: CompiledRules, files: LookupFiles) -> None:
+        """A new program of these rules, without state."""
+        self.compiled = compiled
+        self._files = files
+        self.program = Program(compiled, files.rows, durable=self._durable)
+        self.ingest = Ingest(compiled, self._reject)
+
+    def _keep(
+        self,
+        state: str | PathLike[str] | Store,
+        every: float,
+        deliver: str,
+        restart: Collection[str],
+    ) -> Keeper:
         """Opens the state and goes on from it."""
-        from cep.keeper import Keeper
 
         store: Store
         if isinstance(state, str | PathLike):
@@ -178,8 +220,24 @@ class Engine:
             store = SqliteStore(fspath(state))
         else:
             store = state
+        try:
+            return self._go_on(store, every, deliver, restart)
+        except BaseException:
+            store.close()
+            raise
+
+    def _go_on(self, store: Store, every: float, deliver: str, restart: Collection[str]) -> Keeper:
+        """Goes on where a store's last epoch was."""
+        from cep.keeper import Keeper
+        from cep.state.change import succession
+
+        snapshot = store.load()
+        following = succession(self.ruleset, snapshot.rules, snapshot.held(), restart)
+        self.changes = following.changes
+        self._take_rules(following.compiled, following.files)
+        decode = self.ingest.decode
         keeper = Keeper(
-            self.program, self.compiled, self.ingest.decode, store, every=every, deliver=deliver
+            self.program, following, decode, store, snapshot, every=every, deliver=deliver
         )
         kept: Any = keeper.snapshot.counters.get("engine")
         if kept is not None:
@@ -334,18 +392,8 @@ class Engine:
             clock_us=self.program.time if self.program.time > -NEVER else None,
         )
         for rule in self.program.rules:
-            one = RuleStats(
-                matches=rule.matches,
-                timeouts=rule.timeouts,
-                suppressed=rule.suppressed,
-                unknown=rule.careful.failures,
-                unrouted=rule.unroutable,
-                dropped=rule.dropped,
-                ended=rule.ended,
-                untried=rule.untried,
-                keys=len(rule.states),
-            )
-            stats.per_rule[rule.name] = one
+            stats.per_rule.setdefault(rule.name, RuleStats()).add(rule)
+        for one in stats.per_rule.values():
             stats.matches += one.matches
             stats.timeouts += one.timeouts
             stats.suppressed += one.suppressed
@@ -361,7 +409,7 @@ class Engine:
         they held. Costs a look at each file; for a changed list the rules are compiled again.
         """
         with self._alone():
-            self._files, reloaded = refresh(self.ruleset.checked, self._files)
+            self._files, reloaded = refresh(self.compiled.checked, self._files)
             for name in reloaded.names:
                 table = self.program.tables.get(name)
                 if isinstance(table, FileTable):
@@ -369,6 +417,62 @@ class Engine:
             if any(name in self._files.items for name in reloaded.names):
                 self._recompile({**self.compiled.lists, **self._files.items})
             return reloaded
+
+    def reload(self, ruleset: Ruleset, *, restart: Collection[str] = ()) -> RulesReloaded:
+        """Runs other rules from now on, between two events; none is lost.
+
+        Runs go on where a rule is the same but for its constants and what it says. The earlier
+        version of a rule that has changed otherwise finishes its runs beside the new one. Runs of
+        rules that are gone, or named in `restart`, are dropped. With state everything is durable
+        before, and it raises StateError where that fails; the old rules then go on. Costs as much
+        as a start with as many states.
+
+        >>> import cep
+        >>> engine = Engine(cep.loads("rule big { on payment where amount > 100 }"))
+        >>> engine.reload(cep.loads("rule big { on payment where amount > 50 }")).changes[0].kind
+        'constants'
+        """
+        with self._alone():
+            if self.keeper is None:
+                return self._reload_in_memory(ruleset, restart)
+            from cep.state.change import succession
+
+            succession(ruleset, self.keeper.versions, self.keeper.held, restart)  # it can be done
+            matches = self.keeper.checkpoint(self.program.take(), self._progress)
+            snapshot = self.keeper.store.load()
+            following = succession(ruleset, snapshot.rules, snapshot.held(), restart)
+            self._change_rules(ruleset, following)
+            self.keeper.go_on(self.program, following, self.ingest.decode, snapshot)
+            return RulesReloaded(following.changes, matches)
+
+    def _reload_in_memory(self, ruleset: Ruleset, restart: Collection[str]) -> RulesReloaded:
+        from cep.state.change import Succession, held_by, succession
+        from cep.state.resume import go_on, name_owners
+        from cep.state.snapshot import Memory
+
+        matches, clock = self.program.take(), self.program.time
+        name_owners(self.program, self.compiled)
+        memory = Memory(self.program, self.ingest.decode)
+        rows, counters = list(memory.rows()), memory.counters()
+        versions = Succession(self.compiled, self._files, kept=self._earlier).versions()
+        following = succession(ruleset, versions, held_by(rows), restart)
+        self._change_rules(ruleset, following)
+        self._earlier = versions
+        name_owners(self.program, self.compiled)
+        states = [(owner, row.key, row.state or "") for owner, row in rows]
+        memory = Memory(self.program, self.ingest.decode)
+        go_on(memory, following, states, clock if clock > -NEVER else None, counters)
+        return RulesReloaded(following.changes, matches)
+
+    def _change_rules(self, ruleset: Ruleset, following: Succession) -> None:
+        """A new program, and events that were held back for order in its shape."""
+        from cep.state.codec import EventCodec
+
+        before = EventCodec(self.program.shape, self.ingest.decode)
+        self.ruleset, self.changes = ruleset, following.changes
+        self._take_rules(following.compiled, following.files)
+        now = EventCodec(self.program.shape, self.ingest.decode)
+        self._order.replace(lambda event: now.read_text(before.text(event)))
 
     def _recompile(self, lists: Mapping[str, Sequence[Any]]) -> None:
         self.compiled = recompile(self.compiled, lists)

@@ -13,17 +13,19 @@ start, and so has every match exactly once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
 
-from cep.compile.rules import CompiledRules
+from cep.compile.program import Program
 from cep.match import RecordedMatch
+from cep.state.change import Succession, gone
 from cep.state.checkpoint import Checkpointer, Progress
 from cep.state.codec import EventCodec
+from cep.state.resume import finished, go_on, leave_out, name_owners, note_moved
 from cep.state.snapshot import Memory
 from cep.state.store import Json, OutRow, Owner, RuleVersion, Snapshot, StateError, Store
 
@@ -42,10 +44,11 @@ class Keeper:
 
     def __init__(
         self,
-        program: Any,
-        compiled: CompiledRules,
+        program: Program,
+        following: Succession,
         decode_line: Callable[[bytes], Any],
         store: Store,
+        snapshot: Snapshot,
         *,
         every: float,
         deliver: str,
@@ -54,21 +57,12 @@ class Keeper:
             raise ValueError(f"deliver is one of {', '.join(DELIVER)}, not {deliver!r}")
         self.store = store
         self.deliver = deliver
-        self.compiled = compiled
-        self.events = EventCodec(program.shape, decode_line)
-        self.memory = Memory(program, decode_line)
-        self.program = program
-        self.ids = {rule.rule.name: f"{rule.rule.name}@{rule.version}" for rule in compiled.rules}
-        self.snapshot: Snapshot = store.load()
-        self.dropped_rules = self._resume()
-        self.checkpointer = Checkpointer(
-            program, self.memory, store, self.ids, self.snapshot.number, every
-        )
+        self.every = every
+        self.go_on(program, following, decode_line, snapshot)
         self.position: Json = self.snapshot.host_position
         """Where the host stands now."""
         self._positions: deque[tuple[int, Json]] = deque([(self.snapshot.number, self.position)])
         """Positions by the number of the epoch with which they become durable."""
-        self._rules_told = False
         self._waiting: deque[tuple[int, list[Found], list[OutRow]]] = deque()
         """Matches and leftovers by the number of their epoch, until it is durable."""
         self._open: dict[int, Found] = {}
@@ -92,24 +86,44 @@ class Keeper:
 
     # ------------------------------------------------------------------ going on
 
-    def _resume(self) -> list[str]:
-        """Puts the last epoch into the program; gives the ids of rules that are not there any
-        more, whose states are dropped."""
-        if self.snapshot.number == 0:
-            return []
-        names = {ident: name for name, ident in self.ids.items()}
-        for owner, key, text in self.snapshot.states():
-            if owner.kind in ("runs", "windows", "dedup"):
-                name = names.get(owner.name)
-                if name is not None:
-                    self.memory.adopt(Owner(owner.kind, name), key, text)
-            elif owner.name in self.program.tables or owner.name in self.program.repeats:
-                self.memory.adopt(owner, key, text)
-        counters: Any = self.snapshot.counters.get("program", {})
-        known = {name: n for name, n in counters.get("rules", {}).items() if name in self.ids}
-        self.memory.resume(self.snapshot.clock_us, {**_NO_COUNTERS, **counters, "rules": known})
-        kept = [rule.id for rule in self.snapshot.rules if rule.status != "gone"]
-        return [ident for ident in kept if ident not in names]
+    def go_on(
+        self,
+        program: Program,
+        following: Succession,
+        decode_line: Callable[[bytes], Any],
+        snapshot: Snapshot,
+    ) -> None:
+        """Puts the last epoch into a new program, of these rules or others, and keeps that one from
+        now on. Nothing may have changed since `snapshot`."""
+        self.program = program
+        self.following = following
+        self.snapshot = snapshot
+        self.events = EventCodec(program.shape, decode_line)
+        name_owners(program, following.compiled)
+        self.memory = Memory(program, decode_line)
+        counters: Any = snapshot.counters.get("program", {})
+        unwanted, moved = go_on(
+            self.memory, following, snapshot.states(), snapshot.clock_us, counters
+        )
+        self.checkpointer = Checkpointer(
+            program, self.memory, self.store, snapshot.number, self.every, unwanted
+        )
+        note_moved(program, moved)
+        self._untold = following.versions()
+
+    @property
+    def versions(self) -> list[RuleVersion]:
+        """The versions of rules that run."""
+        return [version for version in self.following.versions() if version.status != "gone"]
+
+    @property
+    def held(self) -> dict[Owner, tuple[int, int]]:
+        """How many keys each of them holds; runs are not counted."""
+        return {
+            Owner(kind, run.owner): (len(run.states), 0)
+            for run in self.program.rules
+            for kind in ("runs", "windows")
+        }
 
     @property
     def is_new(self) -> bool:
@@ -199,9 +213,8 @@ class Keeper:
         return self._give()
 
     def _begin(self, progress: Progress) -> None:
-        if not self._rules_told:
-            progress.rules = self._versions()
-            self._rules_told = True
+        progress.rules = [*self._untold, *self._finished()]
+        self._untold = []
         progress.outbox += [*map(_out_row, self._open.values()), *self._notes]
         progress.delivered, self._delivered = self._delivered, []
         progress.sink_lengths = self.lengths()
@@ -213,25 +226,13 @@ class Keeper:
         if matches or leftovers:
             self._waiting.append((number, matches, leftovers))
 
-    def _versions(self) -> list[RuleVersion]:
-        """The rules that run, and those that are gone."""
-        live = [
-            RuleVersion(
-                id=self.ids[rule.rule.name],
-                name=rule.rule.name,
-                version=rule.version,
-                structure=rule.version,
-                layout=rule.version,
-                source="",
-            )
-            for rule in self.compiled.rules
-        ]
-        gone = [
-            msgspec.structs.replace(rule, status="gone")
-            for rule in self.snapshot.rules
-            if rule.id in self.dropped_rules
-        ]
-        return live + gone
+    def _finished(self) -> list[RuleVersion]:
+        """Earlier versions that have finished their runs: they are left out from now on."""
+        owners = finished(self.program, self.following.compiled)
+        if not owners:
+            return []
+        leave_out(self.program, self.following.compiled, owners)
+        return [gone(version) for version in self.following.kept if version.id in owners]
 
     def close(self, progress: Callable[[], Progress]) -> None:
         """Notes that all matches have gone out, and lets go of the store."""
@@ -243,9 +244,6 @@ class Keeper:
         epoch."""
         with suppress(StateError):
             self.store.close()
-
-
-_NO_COUNTERS: Mapping[str, Any] = {"rules": {}, "repeats": {}, "observing": 0}
 
 
 def _out_row(match: Found) -> OutRow:

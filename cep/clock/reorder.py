@@ -16,7 +16,7 @@ is in order, the common case, is passed on as the same list after one look at it
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from operator import attrgetter, sub
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -158,6 +158,11 @@ class Reorder(Generic[EventT]):
             self._advance(source, held, seen)
             held.add(events, in_order=True)
 
+    def replace(self, change: Callable[[EventT], EventT]) -> None:
+        """Puts other events, of the same times, in the places of those that are held back."""
+        for held in self._sources:
+            held.events[held.start :] = [change(event) for event in held.events[held.start :]]
+
     def pass_over(self, source: int, seen: int) -> None:
         """Events up to time `seen` have come in order and gone out without being held."""
         held = self._sources[source]
@@ -198,8 +203,8 @@ class Reorder(Generic[EventT]):
         """Everything that is still held back, in order; the clock moves to the last of them."""
         rest = [event for held in self._sources for event in held.take(len(held.events))]
         rest.sort(key=_time)
-        seen = max((held.seen for held in self._sources), default=_NEVER)
-        self._frontier = max(self._frontier, (seen, len(self._sources)))
+        if rest:
+            self._frontier = max(self._frontier, (rest[-1].t, len(self._sources)))
         return rest
 
     def _advance(self, source: int, held: _Held[EventT], seen: int) -> None:

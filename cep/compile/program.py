@@ -9,7 +9,7 @@ matches, however they are cut into batches.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -81,6 +81,7 @@ class Program:
         self.rules: list[RuleRun | WindowRun] = [
             self._new_run(order, rule) for order, rule in enumerate(compiled.rules)
         ]
+        self._share_dedups(compiled)
         self._lists = compiled.lists
         self._expecting = [
             (run, rule.rule.keys_from)
@@ -98,6 +99,22 @@ class Program:
             return RuleRun(plan, form, order, self.timers, self.out, self._emitted)
         windows = window_plan(compiled.rule, form.careful)
         return WindowRun(plan, windows, form, order, self.timers, self.out, self._emitted)
+
+    def _share_dedups(self, compiled: CompiledRules) -> None:
+        """Versions of one rule report at most once together."""
+        paired = list(zip(self.rules, compiled.rules, strict=True))
+        live = {rule.name: (run, rule) for run, rule in paired if rule.earlier is None}
+        for run, rule in paired:
+            run.owner = rule.rule.name
+            if rule.earlier is not None and rule.name in live:
+                heir, present = live[rule.name]
+                if rule.shares_dedup(present):
+                    run.dedups, run.shares_dedups = heir.dedups, True
+
+    def drop(self, owners: Collection[str], compiled: CompiledRules) -> None:
+        """Goes on without the rules whose states these owners have; `compiled` is what is left."""
+        self.rules = [run for run in self.rules if run.owner not in owners]
+        self._take_code(compiled)
 
     def _form(self, compiled: CompiledRule, careful: Careful) -> MatchFormat:
         return match_format(compiled, careful, self._placed(compiled.match_constants))
@@ -170,7 +187,7 @@ class Program:
         """Goes on at `time` with the states that have been put in. Expected keys of the rules that
         are `known` from before have had their runs."""
         self.time = time
-        self._expecting = [(run, name) for run, name in self._expecting if run.name not in known]
+        self._expecting = [(run, name) for run, name in self._expecting if run.owner not in known]
 
     def _expect(self, time: int) -> None:
         """The first tick of the clock: keys that are expected have runs from now on."""

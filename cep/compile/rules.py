@@ -107,6 +107,15 @@ class CompiledRule:
             return self.earlier.id
         return f"{self.rule.name}@{self.fingerprint.structure}"
 
+    def shares_dedup(self, other: CompiledRule) -> bool:
+        """Whether two versions of a rule hide each other's matches: their `dedup` has one key."""
+        own, others = self.rule.dedup, other.rule.dedup
+        if own is None or others is None:
+            return False
+        if own.by is None and others.by is None:
+            return len(self.rule.key) == len(other.rule.key)
+        return meaning(own.by) == meaning(others.by)
+
 
 @dataclass(slots=True)
 class CompiledRules:

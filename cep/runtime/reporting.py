@@ -118,6 +118,10 @@ class Reporting:
     ) -> None:
         self.form = form
         self.name = form.rule
+        self.owner = form.rule
+        """Whose its states are; tells apart the versions of one rule."""
+        self.shares_dedups = False
+        """Whether its `dedups` are those of the present version of the rule, which keeps them."""
         self.order = order
         self.timers = timers
         self.out = out

@@ -109,6 +109,13 @@ class RuleRun(Reporting):
         plain_skip = plan.skip.kind in ("nothing", "past_last") and plan.limit is None
         self._simple = plain_skip and having is None and not plan.timeouts
         """Whether one complete run alone is reported as it stands."""
+        self._direct = (
+            self._simple
+            and plan.skip.kind == "nothing"
+            and self._plain
+            and not any(slot.grouped for slot in plan.slots)
+        )
+        """Whether its newest node is all that a match needs."""
         self._life = min(lives, default=0)
         self._only_cleans = (
             bool(lives)
@@ -137,6 +144,10 @@ class RuleRun(Reporting):
     def finish(self, state: Any, time: int, finals: list[Node], low: int | None) -> bool:
         """Runs are complete: the chosen ones are reported. True when a skip dropped other runs;
         for skips other than `past last` the state has then been swept."""
+        if self._direct and len(finals) == 1:
+            self.matches += 1
+            self.out.append(Match(self.form, "match", time, state.key, finals[0]))
+            return False
         if self._simple and len(finals) == 1:
             history = chain(finals[0])
             if history is not None:
@@ -364,6 +375,14 @@ class RuleRun(Reporting):
             self._expire(state, now)
             state.cleaned = state.number
         self.arm(state, max(self.bucket(end) + 1, now + 1))
+
+    def rearm(self, clock: int) -> None:
+        """The rule's constants have changed: each key is woken when something is due by them, at
+        the next tick after `clock` where that should have been before."""
+        for state in self.states.values():
+            due = self._next_due(state)
+            if due is not None:
+                self.arm(state, max(due, clock + 1))
 
     def _complete_at(self, state: Any, at: int) -> None:
         """Absences and closing loops whose time is over at `at`."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from cep.match import Match, MatchFormat, WindowMatch
 from cep.runtime.reporting import Emitted, Reporting
-from cep.runtime.windows import Bucket, Window, WindowPlan
+from cep.runtime.windows import Bucket, Window, WindowPlan, held_buckets
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,9 @@ class WindowRun(Reporting):
         super().__init__(form, order, timers, out, emitted, plan.dedup)
         self.plan = plan
         self.windows = windows
+        self.since: int | None = None
+        """Of an earlier version of the rule: the clock when the present one began. It only goes on
+        with windows that had events before."""
 
     # ------------------------------------------------------------------ events
 
@@ -68,6 +71,8 @@ class WindowRun(Reporting):
         """An event enters the window of its key."""
         state = self.states.get(key)
         if state is None:
+            if self.since is not None:
+                return
             state = self.states[key] = WindowState(key, self.windows.new())
         if state.epoch != self.epoch:
             self.touch(state)
@@ -79,7 +84,10 @@ class WindowRun(Reporting):
             for bucket in buckets:
                 if not bucket.marked:
                     bucket.marked = self._test(state.key, bucket, time, event)
-        self._arm(state)
+        if self.since is not None and self._is_finished(state):
+            self.forget(state)
+        else:
+            self._arm(state)
 
     def _slide(self, state: WindowState, bucket: Bucket, time: int, event: Any) -> None:
         if self.form.having is None or self.plan.report == "every_event":
@@ -89,6 +97,8 @@ class WindowRun(Reporting):
 
     def _edge(self, key: Any, bucket: Bucket, time: int, event: Any) -> None:
         """Reports when the condition has become true since it was last tested."""
+        if self._is_of_successor(bucket):
+            return
         values = self._values(key, bucket, time)
         holds = self._holds(key, time, values)
         if holds and not bucket.marked:
@@ -97,11 +107,21 @@ class WindowRun(Reporting):
 
     def _test(self, key: Any, bucket: Bucket, time: int, event: Any) -> bool:
         """Reports when the condition is true; whether it is."""
+        if self._is_of_successor(bucket):
+            return False
         values = self._values(key, bucket, time)
         holds = self._holds(key, time, values)
         if holds:
             self._report(key, bucket, time, values, event)
         return holds
+
+    def _is_of_successor(self, bucket: Bucket) -> bool:
+        """Whether only the present version of the rule is to report this bucket."""
+        return self.since is not None and bucket.first > self.since
+
+    def _is_finished(self, state: WindowState) -> bool:
+        """Whether an earlier version has nothing left to do for a key."""
+        return all(self._is_of_successor(bucket) for bucket in held_buckets(state.window))
 
     def _values(self, key: Any, bucket: Bucket, time: int) -> dict[str, Any]:
         values = dict(zip(self.plan.names, bucket.results(), strict=True))
@@ -152,9 +172,14 @@ class WindowRun(Reporting):
                     self._test(state.key, bucket, at, None)
             elif self.form.having is not None and self.plan.report != "every_event":
                 self._edge(state.key, bucket, at, None)
-        if state.window.is_empty:
+        if state.window.is_empty or (self.since is not None and self._is_finished(state)):
             self.forget(state)
         else:
+            self._arm(state)
+
+    def rearm(self, clock: int) -> None:
+        """The rule's constants have changed: each key is woken when something is due by them."""
+        for state in self.states.values():
             self._arm(state)
 
     def _forget_when_over(self, state: WindowState, now: int) -> None:

@@ -199,6 +199,14 @@ class Window:
         raise NotImplementedError
 
 
+def held_buckets(window: Window) -> Sequence[Bucket]:
+    """The buckets of a window that hold events, the earliest first."""
+    if isinstance(window, Buckets):
+        return window.open
+    assert isinstance(window, Sliding | LastEvents | Session)
+    return [window.bucket] if window.bucket is not None and not window.is_empty else []
+
+
 # ---------------------------------------------------------------------------- sliding
 
 

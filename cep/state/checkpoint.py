@@ -55,7 +55,7 @@ class Progress:
 
 
 class Checkpointer:
-    """Writes a program's epochs to a store. `ids`: the owner id of each rule by its name.
+    """Writes a program's epochs to a store. `unwanted`: rows that the first one deletes.
 
     `every` is the shortest time between two epochs in seconds (of the wall clock: when an epoch is
     closed has no influence on what it holds). `number` is that of the last committed epoch.
@@ -66,22 +66,21 @@ class Checkpointer:
         program: Program,
         memory: Memory,
         store: Store,
-        ids: Mapping[str, str],
         number: int,
         every: float = 1.0,
+        unwanted: Mapping[Owner, list[StateRow]] | None = None,
         now: Callable[[], float] = monotonic,
     ) -> None:
         self.program = program
         self.memory = memory
         self.store = store
-        self.ids = ids
         self.number = number
         self.every = every
         self._now = now
         self._closed_at = now()
         self._touched: list[tuple[Reporting, Any]] = []
         self._waiting: dict[int, tuple[Reporting, Any]] = {}
-        self._emptied: dict[Owner, list[StateRow]] = {}
+        self._emptied: dict[Owner, list[StateRow]] = dict(unwanted or {})
         self._epoch: Epoch | None = None
         self._handed_over: int | None = None
         for run in program.rules:
@@ -201,8 +200,8 @@ class Checkpointer:
 
     def _encode(self, run: Reporting, state: Any) -> None:
         """The row of a state as it is now; a deleted one where the key has nothing any more."""
-        codec: Any = self.memory.codecs[run.name]
-        owner = Owner(codec.kind, self.ids[run.name])
+        codec: Any = self.memory.codecs[run.owner]
+        owner = Owner(codec.kind, run.owner)
         if run.states.get(state.key) is state:
             self._rows(*owner).append(codec.row(state))
         else:
@@ -212,10 +211,12 @@ class Checkpointer:
     def _take_others(self) -> None:
         """Windows of dedup, rows of tables, repeats: few and small, so they are encoded at once."""
         for run in self.program.rules:
+            if run.shares_dedups:
+                continue
             for kind, dedup in (run.dedups or {}).items():
                 changed = _taken(dedup)
                 if changed:
-                    self._rows("dedup", self.ids[run.name]).extend(
+                    self._rows("dedup", run.owner).extend(
                         dedup_row(dedup, kind, key) for key in changed
                     )
         for name, table in self.program.tables.items():

@@ -59,7 +59,7 @@ from cep.runtime.runs import (
     Node,
 )
 from cep.runtime.window_rule import WindowRun, WindowState
-from cep.runtime.windows import Bucket, Buckets, LastEvents, Session, Sliding
+from cep.runtime.windows import held_buckets
 from cep.state.store import StateError, StateRow
 from cep.state.values import (
     exact_key,
@@ -637,19 +637,11 @@ class WindowCodec:
         """The state with its key, the time of its first event, when it is woken, and how many
         events it holds."""
         row = StateRow(key_text(state.key), self.encode(state), due_us=state.wake or None)
-        buckets = _buckets(state.window)
+        buckets = held_buckets(state.window)
         if buckets:
             row.first_us = buckets[0].first
             row.runs = sum(bucket.count for bucket in buckets)
         return row
-
-
-def _buckets(window: Any) -> Sequence[Bucket]:
-    """The buckets of a window that hold events, the earliest first."""
-    if isinstance(window, Buckets):
-        return window.open
-    assert isinstance(window, Sliding | LastEvents | Session)
-    return [window.bucket] if window.bucket is not None and not window.is_empty else []
 
 
 # ---------------------------------------------------------------------------- formats

@@ -57,7 +57,14 @@ class MemoryStore:
             host_position=self._last.host_position,
             states=lambda: (_text(owner, row) for owner, row in self._rows()),
             outbox=lambda: (row for row in self._outbox.values() if row.pending),
+            held=self._held,
         )
+
+    def _held(self) -> dict[Owner, tuple[int, int]]:
+        return {
+            owner: (len(rows), sum(row.runs for row in rows.values()))
+            for owner, rows in self._states.items()
+        }
 
     def submit(self, epoch: Epoch) -> None:
         self.commit(epoch)

@@ -63,7 +63,7 @@ class Memory:
 
     def __init__(self, program: Program, decode_line: DecodeLine) -> None:
         self.program = program
-        self._rules = {run.name: run for run in program.rules}
+        self._rules = {run.owner: run for run in program.rules}
         self.codecs = {
             name: codec_of(run, program.shape, decode_line) for name, run in self._rules.items()
         }
@@ -72,12 +72,13 @@ class Memory:
     # ------------------------------------------------------------------ out
 
     def rows(self) -> Iterator[tuple[Owner, StateRow]]:
-        """All rows; the names of their owners are those of rules, tables and streams."""
+        """All rows; the names of their owners are those of rules (`run.owner`), tables and
+        streams."""
         for name, run in self._rules.items():
             codec = self.codecs[name]
             for state in run.states.values():
                 yield Owner(codec.kind, name), codec.row(state)
-            for row in dedup_rows(run):
+            for row in () if run.shares_dedups else dedup_rows(run):
                 yield Owner("dedup", name), row
         for name, table in self.program.tables.items():
             if isinstance(table, StreamTable):
@@ -94,6 +95,8 @@ class Memory:
             counted = {each: n for each in COUNTERS if (n := getattr(run, each))}
             if run.careful.failures:
                 counted["unknown"] = run.careful.failures
+            if isinstance(run, WindowRun) and run.since is not None:
+                counted["since"] = run.since
             rules[name] = counted
         repeats = {name: one.dropped for name, one in self.program.repeats.items()}
         observing = self.program.observing.failures
@@ -131,6 +134,8 @@ class Memory:
             for each in COUNTERS:
                 setattr(run, each, counted.get(each, 0))
             run.careful.failures = counted.get("unknown", 0)
+            if isinstance(run, WindowRun):
+                run.since = counted.get("since")
             if run.dedups is not None:
                 run.forget_dedups(-NEVER)  # forgets nothing, and asks to be woken
         for name, dropped in counters["repeats"].items():

@@ -152,6 +152,8 @@ class Snapshot:
     """All states in one pass, in no particular order."""
     outbox: Callable[[], Iterator[OutRow]]
     """What waits to be delivered, oldest first."""
+    held: Callable[[], dict[Owner, tuple[int, int]]] = dict
+    """How many keys, and how many runs in them, are stored of each owner."""
 
 
 class Size(NamedTuple):

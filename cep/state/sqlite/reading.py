@@ -58,6 +58,7 @@ def snapshot(connection: sqlite3.Connection, path: str) -> Snapshot:
         host_position=msgspec.json.decode(position),
         states=lambda: _all_states(connection, path),
         outbox=lambda: _outbox(connection, path),
+        held=lambda: _held(connection, path),
     )
 
 
@@ -71,6 +72,15 @@ def _all_states(connection: sqlite3.Connection, path: str) -> Iterator[StateText
         for text in _in_pieces(connection, _PIECE):
             for owner, key, state in _decode_states(text):
                 yield owners[owner], key, state
+
+
+def _held(connection: sqlite3.Connection, path: str) -> dict[Owner, tuple[int, int]]:
+    query = """
+        select kind, name, count(*), sum(runs) from _states join _owners
+        on _owners.number = _states.owner group by _states.owner"""
+    with plain_errors(path):
+        found = connection.execute(query)
+        return {Owner(kind, name): (keys, runs) for kind, name, keys, runs in found}
 
 
 def _outbox(connection: sqlite3.Connection, path: str) -> Iterator[OutRow]:
