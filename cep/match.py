@@ -118,7 +118,7 @@ class Match:
         kind: str,
         time: int,
         key: Any,
-        history: list[Any],
+        history: Any,
         window: WindowMatch | None = None,
     ) -> None:
         self._form = form
@@ -128,6 +128,18 @@ class Match:
         self._history = history
         # Most matches are counted or thrown away: what else there is to one is made when asked for.
         self._more: _More | None = None if window is None else _More(window)
+
+    def _nodes(self) -> list[Any]:
+        """The history. Where it is a chain the engine gives its newest node only."""
+        if self._history.__class__ is tuple:
+            node: Any = self._history
+            nodes = []
+            while node is not None:
+                nodes.append(node)
+                node = node[2]
+            nodes.reverse()
+            self._history = nodes
+        return self._history
 
     def _rest(self) -> _More:
         if self._more is None:
@@ -186,14 +198,14 @@ class Match:
         """Time of the first event."""
         if self._window is not None:
             return self._window.first
-        return int(self._history[0][0].t)
+        return int(self._nodes()[0][0].t)
 
     @property
     def last(self) -> int | None:
         """Time of the last event."""
         if self._window is not None:
             return self._window.last
-        return int(self._history[-1][0].t)
+        return int(self._nodes()[-1][0].t)
 
     @property
     def message(self) -> str | None:
@@ -273,7 +285,7 @@ class Match:
     def _bound(self) -> Events:
         more = self._rest()
         if more.events is None:
-            more.events = self._form.events(self._history)
+            more.events = self._form.events(self._nodes())
         return more.events
 
     def _values(self) -> Mapping[str, Any]:

@@ -144,6 +144,7 @@ class _Handler:
         self.inside = "True"
         self.order = sorted(self.a.states, key=lambda s: (-s.rank, s.index))
         self.visited: set[int] = set()
+        self.shared: set[int] = set()
         self.deferred: set[int] = set()
 
     # ------------------------------------------------------------------ the frame
@@ -167,6 +168,9 @@ class _Handler:
         self.w = out
         edge = self.a.openings[0]
         with out.block("def expected(e, k):"):
+            if self.a.entered[edge.target] is None:
+                out("return")  # complete with its first event: there is nothing to wait for
+                return
             out("t = e.t")
             out("st = states[k] = State()")
             out("st.key = k")
@@ -266,6 +270,7 @@ class _Handler:
         self._untils()
         for target in sorted(self._deferrable()):
             self.w(f"w{target} = []")
+        self._ask_once()
         for state in self.order:
             self._visit(state)
             self.visited.add(state.index)
@@ -312,9 +317,7 @@ class _Handler:
         codes = [truth(condition, self.env) for condition in conditions]
         return " and ".join(f"({code})" if " " in code else code for code in codes) or "True"
 
-    def _assign(
-        self, name: str, code: str, conditions: Sequence[Value], before: str = ""
-    ) -> None:
+    def _assign(self, name: str, code: str, conditions: Sequence[Value], before: str = "") -> None:
         """`name = code`, by the careful form behind `before` when the fast one raises."""
         if not conditions:
             self.w(f"{name} = {code}")
@@ -628,11 +631,48 @@ class _Handler:
         with self.w.block("else:"):
             self.w("keep.append(nd)")
 
+    def _ask_once(self) -> None:
+        """`asked = …`: a guard that the runs of several strict places share. They have all taken
+        the event before this one, so what the guard sees of them is the same."""
+        places = [
+            state
+            for state in self.order
+            if state.form == "single" and len(self._taken_edges(state)) == 1
+        ]
+        if self.inside != "True" or len(places) < 2:
+            return
+        nearest = places[-1]
+        wanted = self._what_is_asked(nearest)
+        alike = [state for state in places if self._what_is_asked(state) == wanted]
+        if wanted is None or len(alike) < 2:
+            return
+        self.w(f"nd = {' or '.join(f'st.s{state.index}' for state in reversed(alike))}")
+        self.w("asked = False")
+        with self.w.block("if nd:"):
+            self._unpack(nearest)
+            (edge,) = self._taken_edges(nearest)
+            test = self._edge_test(nearest, edge, self.a.positions[edge.target])
+            self.w(f"asked = {test or 'True'}")
+        self.shared = {state.index for state in alike}
+
+    def _what_is_asked(self, state: State) -> object:
+        """What decides whether a run of a strict place takes the event, if that is the same for all
+        runs with the same last event; else None."""
+        (edge,) = self._taken_edges(state)
+        position = self.a.positions[edge.target]
+        seen_of_last = all(v.kind == "last" and v.step == position.step for v in state.variables)
+        if not position.guards or not seen_of_last or state.may_be_bound != {position.step}:
+            return None
+        if self._structural_tests(state, edge, position) or edge.mode != "next":
+            return None
+        return self.tests[position.atom], position.guards, state.variables
+
     def _visit_single(self, state: State, edges: list[Edge]) -> None:
         """A strict place with one run: it goes on, or it is over."""
         w = self.w
         w(f"nd, st.s{state.index} = st.s{state.index}, None")
-        self._unpack(state)
+        if state.index not in self.shared:
+            self._unpack(state)
         expired = self._expired(state)
         with w.block(f"if not ({expired}):" if expired is not None else "if True:"):
             ends = self.inside == "True" and state.key.close is None
@@ -701,6 +741,8 @@ class _Handler:
 
     def _edge_test(self, state: State, edge: Edge, position: Position) -> str | None:
         """Code of the test whether a run takes the event by this edge; None when it always does."""
+        if state.index in self.shared:
+            return "asked"
         tests = []
         if self.tests[position.atom] != "True":
             tests.append(self.tests[position.atom])
