@@ -9,9 +9,11 @@ be opened at all raises `SourceError`, in words for the person who named it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Literal, Protocol
 
 Record = dict[str, object]
@@ -53,7 +55,7 @@ class Block:
     `positions` and `line_numbers` are None where `lines` follow each other without a gap; then
     the place of a line is `offset`, the offset of the first in the uncompressed stream, plus the
     lengths of those before it, and its number is `line_number`, counted from 1, plus its index.
-    A block without any record says that a followed file has nothing new.
+    A block without any record says that a followed file or a pipe has nothing new.
     """
 
     lines: list[bytes] | None
@@ -63,13 +65,119 @@ class Block:
     line_number: int
     rejects: list[Reject] = field(default_factory=list)
     line_numbers: list[int] | None = None
+    end: int | None = None
+    """Where the next block begins; None for lines, whose lengths say it. So for `end_line`."""
+    end_line: int | None = None
+    context: object = None
+    """What the reader knew of earlier lines before this block (a JSON value)."""
+    end_context: object = None
+    """What it knows after it."""
+
+    @property
+    def place_after(self) -> tuple[int, int]:
+        """Position and line number of what comes after this block."""
+        if self.end is not None and self.end_line is not None:
+            return self.end, self.end_line
+        lines = self.lines or ()
+        return self.offset + sum(map(len, lines)), self.line_number + len(lines)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it only says that there is nothing new."""
+        return not (self.lines or self.records or self.rejects)
+
+    def split(self, position: int) -> tuple[Block, Block]:
+        """What lies before a position, and what lies at or behind it."""
+        before = [reject for reject in self.rejects if reject.position < position]
+        after = [reject for reject in self.rejects if reject.position >= position]
+        if self.lines is not None:
+            return self._split_lines(position, before, after)
+        assert self.records is not None
+        assert self.positions is not None
+        cut = bisect_left(self.positions, position)
+        numbers = self.line_numbers or [self.line_number + i for i in range(len(self.records))]
+        first, second = replace(self, rejects=before), replace(self, rejects=after)
+        first.records, second.records = self.records[:cut], self.records[cut:]
+        first.positions, second.positions = self.positions[:cut], self.positions[cut:]
+        first.line_numbers, second.line_numbers = numbers[:cut], numbers[cut:]
+        second.offset = max(self.offset, min(position, self.place_after[0]))
+        return first, second
+
+    def _split_lines(
+        self, position: int, before: list[Reject], after: list[Reject]
+    ) -> tuple[Block, Block]:
+        assert self.lines is not None
+        starts = list(accumulate(map(len, self.lines), initial=self.offset))
+        cut = bisect_left(starts, position, hi=len(self.lines))
+        first = replace(self, lines=self.lines[:cut], rejects=before)
+        offset, number = starts[cut], self.line_number + cut
+        rest = replace(
+            self, lines=self.lines[cut:], offset=offset, line_number=number, rejects=after
+        )
+        return first, rest
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the files that are read under one name: where its first byte stands among all
+    positions, the fingerprint of its content, and its place on the disk."""
+
+    base: int
+    fingerprint: str
+    device: int = 0
+    inode: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where to go on in an input that has been read before.
+
+    `parts`: the files that were read, the first of which holds `offset`. `context`: what the reader
+    knew there. `read_to`: where the last reading ended. Without parts the input cannot be read
+    again (a pipe): what comes now has positions after `read_to`.
+    """
+
+    offset: int
+    line_number: int
+    read_to: int
+    context: object = None
+    parts: tuple[Part, ...] = ()
+
+
+class Input(Protocol):
+    """What is read, whatever its format."""
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether it can be read again from any place; a pipe cannot."""
+        ...
+
+    @property
+    def remark(self) -> str | None:
+        """What has become of it since it was last read, if that must be said."""
+        ...
+
+    @property
+    def has_loose_end(self) -> bool:
+        """Whether a last line without an end was left where it is."""
+        ...
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The files that have been read so far, the latest last."""
+        ...
 
 
 class Source(Protocol):
-    """An input that is read from its beginning, block by block."""
+    """An input that is read block by block, from its beginning or from a `Start`."""
 
     name: str
     """The logical name: the path as the user gave it, `-` for standard input."""
+
+    @property
+    def input(self) -> Input:
+        """Where the blocks come from."""
+        ...
 
     def blocks(self) -> Iterator[Block]:
         """All that there is to read, in order. With `follow` it ends only when told to stop."""
@@ -94,6 +202,12 @@ class SourceOptions:
 
     poll: float = 0.2
     """Seconds to wait at the end of a followed file before an empty block is given."""
+
+    whole_lines: bool = False
+    """Leave a last line without an end where it is: more of it may come before the next reading."""
+
+    live: bool = False
+    """Give an empty block when a pipe says nothing, too, instead of waiting until it does."""
 
     stop: threading.Event | None = None
     """Set by the host to end following; what is there by then is still read."""

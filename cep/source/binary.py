@@ -14,14 +14,16 @@ class Binary:
 
     def __init__(self, opened: Opened) -> None:
         self.name = opened.name
-        self._opened = opened
+        self.input = opened
 
     def blocks(self) -> Iterator[Block]:
-        for block in self._opened.lines():
+        for block in self.input.lines():
             rejects = block.rejects
             if block.lines:
                 raw = block.lines[0][:RAW_KEPT]
                 rejects.append(
                     Reject(block.offset, block.line_number, BINARY, raw, len(block.lines))
                 )
-            yield Block(None, [], [], block.offset, block.line_number, rejects, [])
+            end = block.offset + sum(map(len, block.lines))
+            end_line = block.line_number + len(block.lines)
+            yield Block(None, [], [], block.offset, block.line_number, rejects, [], end, end_line)

@@ -28,15 +28,15 @@ class Delimited:
 
     def __init__(self, opened: Opened, delimiter: str | None) -> None:
         self.name = opened.name
-        self._opened = opened
+        self.input = opened
         self._delimiter = delimiter
 
     def blocks(self) -> Iterator[Block]:
-        first_line = self._opened.head.partition(b"\n")[0].decode("utf-8", "replace")
+        first_line = self.input.head.partition(b"\n")[0].decode("utf-8", "replace")
         delimiter = self._delimiter or find_delimiter(first_line)
-        feed = _Feed(self._opened.lines())
+        feed = _Feed(self.input.lines())
         rows = csv.reader(feed, delimiter=delimiter)
-        table: _Table | None = None
+        table = self._table_so_far(delimiter)
         while feed.next_block():
             if table is not None and (block := _read_plain(feed, table, delimiter)):
                 yield block
@@ -45,7 +45,21 @@ class Delimited:
             while feed.has_lines():
                 table = self._read_row(rows, feed, table, block)
             block.rejects += feed.take_rejects()
+            block.end, block.end_line = feed.offset, feed.number
             yield block
+
+    def _table_so_far(self, delimiter: str) -> _Table | None:
+        """The columns of a file that is gone on with: its header was read before."""
+        if self.input.resumed_at is None:
+            return None
+        lines = self.input.first_lines()
+        try:
+            header = next(csv.reader(_Feed(lines), delimiter=delimiter), None)
+        except csv.Error:
+            header = None
+        finally:
+            lines.close()
+        return _Table(header, self.input) if header else None
 
     def _read_row(
         self, rows: Iterator[list[str]], feed: _Feed, table: _Table | None, block: Block
@@ -58,7 +72,7 @@ class Delimited:
             if not row:
                 return table
             if table is None:
-                return _Table(row, self._opened)
+                return _Table(row, self.input)
             if row != table.header:
                 _add(block, feed, table.read(row))
         except (BadRecord, csv.Error) as error:
@@ -83,7 +97,17 @@ def _read_plain(feed: _Feed, table: _Table, delimiter: str) -> Block | None:
     offsets = list(accumulate(map(len, lines), initial=feed.offset))
     numbers = list(range(feed.number, feed.number + len(lines)))
     rejects = feed.take_rejects()
-    block = Block(None, records, offsets[:-1], feed.offset, feed.number, rejects, numbers)
+    block = Block(
+        None,
+        records,
+        offsets[:-1],
+        feed.offset,
+        feed.number,
+        rejects,
+        numbers,
+        end=offsets[-1],
+        end_line=feed.number + len(lines),
+    )
     feed.lines = []
     return block
 

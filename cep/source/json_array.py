@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from cep.source.base import BLOCK, LONGEST_LINE, RAW_KEPT, BadRecord, Block, Record, Reject
 from cep.source.json_line import TOO_DEEP, as_object, refuse_constant
-from cep.source.opened import Opened
+from cep.source.opened import Opened, unread
 from cep.source.raw import Reader
 
 _decode = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
@@ -28,14 +28,13 @@ class JsonArray:
 
     def __init__(self, opened: Opened) -> None:
         self.name = opened.name
-        self._opened = opened
+        self.input = opened
 
     def blocks(self) -> Iterator[Block]:
-        reader, offset = self._opened.reader()
+        reader, offset = self.input.from_beginning()
         try:
             elements = _Elements(_Text(reader, offset))
-            while (block := elements.next_block()) is not None:
-                yield block
+            yield from unread(self.input, iter(elements.next_block, None))
         finally:
             reader.close()
 
@@ -95,6 +94,8 @@ class _Elements:
         self._done = False
         self._rejects: list[Reject] = []
         """Those of the present block."""
+        self._end = text.offset, text.number
+        """Where the last element ends."""
 
     def next_block(self) -> Block | None:
         if self._done:
@@ -104,6 +105,7 @@ class _Elements:
         assert block.records is not None
         while len(block.records) < _PER_BLOCK and not self._done:
             self._step(block)
+        block.end, block.end_line = self._end
         return block
 
     def _step(self, block: Block) -> None:
@@ -139,6 +141,7 @@ class _Elements:
             self._skip(str(error))
         else:
             text.move(end)
+            self._end = text.offset, text.number
             assert block.records is not None
             assert block.positions is not None
             assert block.line_numbers is not None
@@ -183,6 +186,7 @@ class _Elements:
                 return
         place = self._text.offset, self._text.number
         self._rejects.append(Reject(*place, reason, self._text.move(end)))
+        self._end = self._text.offset, self._text.number
 
     def _refuse_rest(self, reason: str) -> None:
         text = self._text

@@ -13,8 +13,8 @@ class JsonLines:
 
     def __init__(self, opened: Opened) -> None:
         self.name = opened.name
-        self._opened = opened
+        self.input = opened
 
     def blocks(self) -> Iterator[Block]:
-        for block in self._opened.lines():
+        for block in self.input.lines():
             yield Block(block.lines, None, None, block.offset, block.line_number, block.rejects)

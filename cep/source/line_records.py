@@ -9,12 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
+from typing import Any, Protocol, runtime_checkable
 
 from cep.source.base import RAW_KEPT, BadRecord, Block, Record, Reject
 from cep.source.lines import LineBlock
 from cep.source.opened import Opened
 
 ReadLine = Callable[[str], Record]
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A reader of lines for whom earlier lines matter (a year, a time)."""
+
+    context: Any
+    """What it knows of them, as a JSON value; None at the beginning."""
+
+
 BINARY = "binary data, not text"
 
 
@@ -23,13 +34,20 @@ class LineRecords:
 
     def __init__(self, opened: Opened, make: Callable[[], ReadLine]) -> None:
         self.name = opened.name
-        self._opened = opened
+        self.input = opened
         self._make = make
 
     def blocks(self) -> Iterator[Block]:
         read = self._make()
-        for lines in self._opened.lines():
-            yield _read_block(lines, read)
+        start = self.input.resumed_at
+        if isinstance(read, Remembers) and start is not None:
+            read.context = start.context
+        for lines in self.input.lines():
+            before = read.context if isinstance(read, Remembers) else None
+            block = _read_block(lines, read)
+            block.context = before
+            block.end_context = read.context if isinstance(read, Remembers) else None
+            yield block
 
 
 def _read_block(block: LineBlock, read: ReadLine) -> Block:
@@ -50,7 +68,17 @@ def _read_block(block: LineBlock, read: ReadLine) -> Block:
     kept = [index for index in range(len(block.lines)) if index not in passed_over]
     positions = [offsets[index] for index in kept]
     numbers = [block.line_number + index for index in kept]
-    return Block(None, records, positions, block.offset, block.line_number, block.rejects, numbers)
+    return Block(
+        None,
+        records,
+        positions,
+        block.offset,
+        block.line_number,
+        block.rejects,
+        numbers,
+        end=offsets[-1],
+        end_line=block.line_number + len(block.lines),
+    )
 
 
 def texts(lines: list[bytes]) -> list[str]:

@@ -8,13 +8,13 @@ LF or CR LF; nothing else ends a line.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from time import sleep
 
 from cep.source.base import BLOCK, LONGEST_LINE, RAW_KEPT, Reject, SourceOptions
 from cep.source.follow import Followed
-from cep.source.raw import Reader
+from cep.source.raw import Piped, Reader
 
 
 @dataclass(slots=True)
@@ -28,37 +28,52 @@ class LineBlock:
 
 
 class LineReader:
-    """Splits a stream; `offset` is that of its first byte."""
+    """Splits a stream; `offset` is the position of its first byte, `number` that of its first line.
 
-    def __init__(self, reader: Reader, offset: int, options: SourceOptions) -> None:
+    `has_loose_end`: whether a last line without an end was left where it is.
+    """
+
+    def __init__(
+        self, reader: Reader, offset: int, options: SourceOptions, number: int = 1
+    ) -> None:
         self._reader = reader
         self._options = options
         self._offset = offset
-        self._number = 1
+        self._number = number
+        self.has_loose_end = False
         self._begun: list[bytes] = []
         """The line that has begun but not ended, in pieces."""
         self._length = 0
         """Its bytes so far; of a line that is too long only the first are kept."""
 
-    def blocks(self) -> Iterator[LineBlock]:
+    def blocks(self) -> Generator[LineBlock, None, None]:
         try:
             while True:
                 if chunk := self._reader.read(BLOCK):
                     if block := self._split(chunk):
                         yield block
-                elif not isinstance(self._reader, Followed) or self._reader.problem:
+                elif not isinstance(self._reader, Followed | Piped):
                     break
                 elif self._reader.turned:
                     yield self._last()
+                    self._offset = self._reader.position
+                elif self._reader.over or self._reader.problem:
+                    break
                 elif self._wait():
                     yield LineBlock([], self._offset, self._number)
                 else:
                     break
-            last = self._last()
+            self.has_loose_end = self._leaves_loose_end()
+            last = LineBlock([], self._offset, self._number)
+            if not self.has_loose_end:
+                last = self._last()
             if last.lines or last.rejects:
                 yield last
         finally:
             self._reader.close()
+
+    def _leaves_loose_end(self) -> bool:
+        return self._options.whole_lines and self._length > 0 and not self._reader.problem
 
     def _wait(self) -> bool:
         """Waits at the end of a followed file; false when the host says stop."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable
 
 from cep.source.access_log import read_access_line
-from cep.source.base import Source, SourceError, SourceOptions
+from cep.source.base import Source, SourceError, SourceOptions, Start
 from cep.source.binary import Binary
 from cep.source.delimited import Delimited
 from cep.source.detect import FORMATS, OTHER_NAMES, detect
@@ -27,17 +27,22 @@ _WHOLE = {"json": "a JSON array", "parquet": "Parquet"}
 
 
 def open_source(
-    path: str, format: str | None = None, options: SourceOptions | None = None
+    path: str,
+    format: str | None = None,
+    options: SourceOptions | None = None,
+    *,
+    start: Start | None = None,
+    name: str | None = None,
 ) -> Source:
-    """The source for one path, or `-` for standard input.
+    """The source for one path, or `-` for standard input; from `start`, if it was read before.
 
     `format` is one of `FORMATS` or `regex:PATTERN`; `syslog:2024`, `text:2024` say the year of the
-    first line. Without it extension and content decide. Raises `SourceError` if the path cannot
-    be read or there is no such format.
+    first line. Without it extension and content decide. `name`: its logical name, by default the
+    path. Raises `SourceError` if the path cannot be read or there is no such format.
     """
     kind, _, argument = (format or "").partition(":")
     kind = _known_format(kind, argument) if format else ""
-    opened = Opened(path, options or SourceOptions())
+    opened = Opened(path, options or SourceOptions(), start, name)
     kind = kind or detect(path, opened.head)
     if kind == "json" and not opened.head.lstrip().startswith(b"["):
         kind = "jsonl"

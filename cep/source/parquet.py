@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from cep.source.base import Block, Record, Reject, SourceError
-from cep.source.opened import Opened
+from cep.source.opened import Opened, unread
 
 MAGIC = b"PAR1"
 _ROWS = 8192
@@ -24,6 +24,7 @@ class Parquet:
 
     def __init__(self, opened: Opened) -> None:
         self.name = opened.name
+        self.input = opened
         self._options = opened.options
         try:
             import pyarrow.parquet  # noqa: F401
@@ -35,16 +36,20 @@ class Parquet:
             raise SourceError(f"{self.name}: Parquet can be read only from a plain file")
 
     def blocks(self) -> Iterator[Block]:
+        yield from unread(self.input, self._all_blocks())
+
+    def _all_blocks(self) -> Iterator[Block]:
         import pyarrow
 
-        row = 0
+        row = self.input.base
         try:
             for batch in self._batches():
                 records = _records(batch)
                 places = list(range(row, row + len(records)))
                 numbers = [place + 1 for place in places]
-                yield Block(None, records, places, row, row + 1, [], numbers)
-                row += len(records)
+                end = row + len(records)
+                yield Block(None, records, places, row, row + 1, [], numbers, end, end + 1)
+                row = end
         except FileNotFoundError:
             raise SourceError(f"{self.name}: there is no such file") from None
         except (pyarrow.ArrowException, OSError, ValueError) as error:
@@ -54,7 +59,7 @@ class Parquet:
     def _batches(self) -> Iterator[Any]:
         from pyarrow import parquet
 
-        with parquet.ParquetFile(self.name) as file:
+        with parquet.ParquetFile(self.input.path) as file:
             wanted = self._options.wanted
             names = file.schema_arrow.names
             columns = None if wanted is None else [name for name in names if name in wanted]

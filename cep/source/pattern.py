@@ -44,6 +44,15 @@ class Pattern:
         ]
         self._stamps = stamps
 
+    @property
+    def context(self) -> str | None:
+        """What is known of earlier stamps."""
+        return self._stamps.context
+
+    @context.setter
+    def context(self, day: str | None) -> None:
+        self._stamps.context = day
+
     def __call__(self, line: str) -> Record:
         """The groups of a line; `BadRecord` where the pattern does not match."""
         packed = line.encode("utf-8", errors="backslashreplace")

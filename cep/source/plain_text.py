@@ -18,6 +18,15 @@ class PlainText:
         self._stamps = stamps
         self._last: str | None = None
 
+    @property
+    def context(self) -> list[str | None]:
+        """The last time, and what is known of earlier stamps."""
+        return [self._last, self._stamps.context]
+
+    @context.setter
+    def context(self, known: list[str | None] | None) -> None:
+        self._last, self._stamps.context = known or (None, None)
+
     def __call__(self, line: str) -> Record:
         """Any line is a record."""
         found = self._stamps.leading(line, 1 if line.startswith(("[", "<", "(")) else 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import errno
 import os
+import select
 import stat
 import sys
 import zlib
@@ -59,6 +60,38 @@ class FileReader:
         if self._owned:
             self._owned = False
             os.close(self.descriptor)
+
+
+class Piped:
+    """A pipe that does not wait: its b"" means that it says nothing at the moment, until `over`."""
+
+    turned = False
+
+    def __init__(self, inner: Reader, file: FileReader) -> None:
+        self._inner = inner
+        self._file = file
+        self._begun = False
+        self.over = False
+
+    @property
+    def problem(self) -> str | None:
+        return self._inner.problem
+
+    @property
+    def position(self) -> int:
+        """A pipe never goes over to another file."""
+        raise NotImplementedError
+
+    def read(self, size: int) -> bytes:
+        if self._begun and not select.select([self._file.descriptor], [], [], 0)[0]:
+            return b""
+        self._begun = True  # what was seen of it when it was opened needs no waiting
+        chunk = self._inner.read(size)
+        self.over = not chunk
+        return chunk
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class Prefixed:

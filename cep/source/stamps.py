@@ -47,6 +47,15 @@ class Years:
         self._first_year = first_year
         self._last: date | None = None
 
+    @property
+    def context(self) -> str | None:
+        """The day of the last stamp, as ISO text."""
+        return self._last.isoformat() if self._last is not None else None
+
+    @context.setter
+    def context(self, day: str | None) -> None:
+        self._last = date.fromisoformat(day) if day is not None else None
+
     def of(self, month: int, day: int) -> int | None:
         """The year of the next stamp; None for a day that no year has."""
         if self._last is not None and (self._last.month, self._last.day) == (month, day):
@@ -83,6 +92,15 @@ class Stamps:
 
     def __init__(self, years: Years) -> None:
         self._years = years
+
+    @property
+    def context(self) -> str | None:
+        """What is known of earlier stamps."""
+        return self._years.context
+
+    @context.setter
+    def context(self, day: str | None) -> None:
+        self._years.context = day
 
     def syslog(self, text: str, start: int = 0) -> tuple[str, int] | None:
         """The ISO text of a syslog stamp that begins at `start`, and where it ends."""

@@ -58,6 +58,15 @@ class Syslog:
         self._last = ("", "")
         """The last stamp and its ISO text, since neighbours often share theirs."""
 
+    @property
+    def context(self) -> str | None:
+        """What is known of earlier stamps."""
+        return self._stamps.context
+
+    @context.setter
+    def context(self, day: str | None) -> None:
+        self._stamps.context = day
+
     def __call__(self, line: str) -> Record:
         """The fields of a line; `BadRecord` where it is no syslog line."""
         if (usual := _USUAL.match(line)) and (record := self._usual(usual)):
