@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cep.compile.environment import EventEnv, Surroundings
-from cep.compile.expressions import careful, careful_value, truth
+from cep.compile.expressions import careful, careful_value, compute, truth
 from cep.compile.writer import Writer
 from cep.plan.automaton import Absence, Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
@@ -155,13 +155,12 @@ class _Handler:
         with out.block(f"def {name}(e):"):
             out("t = e.t")
             if len(keys) == 1:
-                self._key(out, keys[0])
-                self._lines(out, several=False)
+                self._lines(out, keys[0])
             else:
                 self._several_keys(out, keys)
         if len(keys) > 1:
             with out.block(f"def {name}_key(e, t, k, m):"):
-                self._lines(out, several=True)
+                self._lines(out, None)
 
     def write_expected(self, out: Writer) -> None:
         """`expected(e, k)`: opens a run for key k with the null event e as its first step's."""
@@ -179,6 +178,13 @@ class _Handler:
             out("done = []")
             self._open_run(edge, self.a.positions[edge.target])
 
+    def _leave_early(self) -> None:
+        """An event that fits nothing in a rule is nothing to it, unless strictness counts it."""
+        tests = list(dict.fromkeys(self.tests.values()))
+        if "True" not in tests and not self._strict_states():
+            with self.w.block(f"if not ({' or '.join(tests) or 'False'}):"):
+                self.w("return")
+
     def _key(self, out: Writer, index: int) -> None:
         key = self.a.keys[index]
         if len(key) == 1 and (field := self._plain_field(key[0])) is not None:
@@ -188,14 +194,25 @@ class _Handler:
                 with out.block("if k is None:"):
                     out("return unrouted()")
             return
-        out(f"k = {self._key_code(index)}")
+        self._compute_key(out, index)
         if self.a.keys[index]:
             missing = "k is None" if len(self.a.keys[index]) == 1 else "None in k"
             with out.block(f"if {missing}:"):
                 out("return unrouted()")
 
-    def _key_code(self, index: int) -> str:
-        parts = [self._key_part(value) for value in self.a.keys[index]]
+    def _compute_key(self, out: Writer, index: int) -> None:
+        """`k = …`, by the careful form where the fast one raises."""
+        slow = self._key_code(index)
+        if all(self._plain_field(value) is not None for value in self.a.keys[index]):
+            out(f"k = {slow}")
+            return
+        with out.block("try:"):
+            out(f"k = {self._key_code(index, fast=True)}")
+        with out.block("except Exception:"):
+            out(f"k = {slow}")
+
+    def _key_code(self, index: int, fast: bool = False) -> str:
+        parts = [self._key_part(value, fast) for value in self.a.keys[index]]
         if not parts:
             return "()"
         return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
@@ -206,12 +223,13 @@ class _Handler:
             return self.env.load(value)
         return None
 
-    def _key_part(self, value: Value) -> str:
+    def _key_part(self, value: Value, fast: bool) -> str:
         field = self._plain_field(value)
         if field is not None:
             name = self.env.temporary()
             return f"({name} if ({name} := {field}).__class__ is str else key_of({name}))"
-        return f"key_of({careful_value(value, self.env)})"
+        code = compute(value, self.env) if fast else careful_value(value, self.env)
+        return f"key_of({code})"
 
     def _several_keys(self, out: Writer, keys: list[int]) -> None:
         """An event goes to every key that any of the atoms gives it, to each once."""
@@ -222,7 +240,7 @@ class _Handler:
             tests = [self._membership(i) for i in atoms]
             condition = "True" if "True" in tests else " or ".join(dict.fromkeys(tests))
             with out.block(f"if {condition}:"):
-                out(f"k = {self._key_code(index)}")
+                self._compute_key(out, index)
                 missing = "k is None" if len(self.a.keys[index]) == 1 else "None in k"
                 if self.a.keys[index]:
                     with out.block(f"if {missing}:"):
@@ -248,11 +266,16 @@ class _Handler:
             self._assign(name, self._conjunction(conditions), conditions)
         return self.memberships[conditions]
 
-    def _lines(self, out: Writer, several: bool) -> None:
-        self.several = several
+    def _lines(self, out: Writer, key: int | None) -> None:
+        """The body of a handler; `key` is the key that is still to be found (None: it is known, and
+        `m` says which atoms are routed by it)."""
+        self.several = key is None
         self.w = out
         self.memberships = {}
         self._filters()
+        if key is not None:
+            self._leave_early()
+            self._key(out, key)
         if not self.a.states and not self.a.quiet:
             self._stateless()
             return
