@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 
 from cep.compile.environment import EventEnv
-from cep.compile.expressions import careful
+from cep.compile.expressions import careful, truth
 from cep.compile.rules import DEFAULT_TIMES, CompiledRules, surroundings
+from cep.compile.writer import Writer
 from cep.event import EventShape, unbox
 from cep.event_time import common_scale, find_zone, parse_time, parse_times
 from cep.plan.values import Unrepeated
@@ -116,15 +117,22 @@ def _membership_test(compiled: CompiledRules, stream: str) -> Callable[[Any], bo
     """
     around = surroundings(compiled)
     env = EventEnv(around)
-    ways: list[str] = []
+    fast, slow = [], []
     for origin in compiled.streams.origins(stream):
         known = tuple(condition for condition in origin.filters if not _asks_state(condition))
         condition: Value = Conjunction(known, type=Type.BOOL)
-        ways.append(f"{careful(condition, env)} is True" if known else "True")
+        fast.append(f"({truth(condition, env)})" if known else "True")
+        slow.append(f"{careful(condition, env)} is True" if known else "True")
+    w = Writer()
+    with w.block("def test(e, t=0):"):
+        with w.block("try:"):
+            w(f"return {' or '.join(fast) or 'False'}")
+        with w.block("except Exception:"):
+            w(f"return {' or '.join(slow) or 'False'}")
     constants = {f"c{i}": value for i, value in enumerate(around.constants.values)}
     names: dict[str, Any] = {**constants, "careful": Careful(), "UNSET": msgspec.UNSET}
-    code = f"lambda e: (t := 0) or {' or '.join(ways)}"
-    return eval(code, names)  # type: ignore[no-any-return]
+    exec(w.text(), names)
+    return names["test"]  # type: ignore[no-any-return]
 
 
 def _asks_state(condition: Value) -> bool:
