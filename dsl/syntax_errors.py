@@ -61,7 +61,10 @@ def explain(failure: Failure) -> Diagnostic:
         if diagnostic is not None:
             return diagnostic
     return Diagnostic(
-        "E001", failure.span, f"expected {_expected(failure)}, found {_found(failure)}"
+        "E001",
+        failure.span,
+        f"expected {_expected(failure)}, found {_found(failure)}",
+        help=next((help for hint in _HINTS if (help := hint(failure)) is not None), None),
     )
 
 
@@ -359,6 +362,66 @@ _SLIPS = (
     _strange_character,
     _bracket,
     _extra_closer,
+)
+
+
+# ------------------------------------------------------------------------------ likely reasons
+
+
+def _percent(failure: Failure) -> str | None:
+    """`having bad / total > 10%`, noticed a word or two later."""
+    for number, sign in zip(failure.before, failure.before[1:], strict=False):
+        if sign == "%" and _is_number(number) and sign.start_pos == number.end_pos:
+            return f"`%` is the remainder of a division; {number} per cent is `{number} / 100`"
+    return None
+
+
+def _choice_in_parentheses(failure: Failure) -> str | None:
+    """`user in ("a", "b")`."""
+    if failure.found == "," and "in" in failure.before and failure.opened[-1:] == ("(",):
+        return 'a choice stands in brackets: `in ["a", "b"]`'
+    return None
+
+
+def _text_in_text(failure: Failure) -> str | None:
+    """`alert "{if(x, "a", "b")}"`: the second quote has ended the text."""
+    last = failure.last
+    if last is None or last.type != "STRING" or last.end_pos != failure.start:
+        return None
+    if last.count("{") == last.count("}"):
+        return None
+    other = "'" if last.startswith('"') else '"'
+    return f"the text ends before this; for a text inside its braces write {other}…{other}"
+
+
+def _number_before_step(failure: Failure) -> str | None:
+    """`sequence { 5 login }`."""
+    if failure.found is None or failure.found.type != "INTEGER" or "LABEL" not in failure.expected:
+        return None
+    step = re.compile(r"\s*(\w+)").match(failure.text, failure.found.end_pos)
+    return f"how many stands behind the step: `{step[1]}{{{failure.found}}}`" if step else None
+
+
+def _forgotten_brace(failure: Failure) -> str | None:
+    """A clause of the rule inside the braces of another clause."""
+    if failure.opened.count("{") < 2 or failure.opened[-1] != "{" or failure.expected >= _CLAUSE:
+        return None
+    clause = failure.found
+    if clause is not None and clause.type == "STRING" and failure.last == "alert":
+        clause = failure.last  # among steps it was taken for the name of a stream
+    if clause not in _RULE_CLAUSES:
+        return None
+    return f"is a `}}` missing before `{clause}`?"
+
+
+_RULE_CLAUSES = {"alert", "having", "severity", "tags", "skip", "unless", "start", "keys", "dedup"}
+
+_HINTS = (
+    _percent,
+    _choice_in_parentheses,
+    _text_in_text,
+    _number_before_step,
+    _forgotten_brace,
 )
 
 
