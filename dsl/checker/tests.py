@@ -5,6 +5,7 @@ What an event then does is the runner's business; here only what can be seen fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from dsl import ast
@@ -42,9 +43,11 @@ class _Checker:
 
     def check(self) -> None:
         """The rules that are named, then step by step."""
-        for ident in self.test.rules:
-            if ident.name not in self.world.rules:
-                self._unknown_rule(ident)
+        unknown = [ident for ident in self.test.rules if ident.name not in self.world.rules]
+        if any(_stands_unread(ident) for ident in unknown):
+            return  # the syntax error of the rule is told; all else would follow from it
+        for ident in unknown:
+            self._unknown_rule(ident)
         for step in self.test.steps:
             if isinstance(step, ast.TestEvent):
                 self._event(step)
@@ -191,8 +194,27 @@ class _Checker:
             "E073",
             pair.path.span,
             f"a match of `{rule.name}` has nothing called `{dotted}`",
-            help=f"did you mean `{guess}`?" if guess else f"it has {listing(names)}",
+            help=f"did you mean `{guess}`?" if guess else _what_it_has(rule, dotted, names),
         )
+
+
+def _stands_unread(ident: ast.Ident) -> bool:
+    """Whether the file has a rule of this name, which then was not understood."""
+    rule = rf"^[ \t]*rule[ \t]+`?{re.escape(ident.name)}\b"
+    return re.search(rule, ident.span.source.text, re.MULTILINE) is not None
+
+
+def _what_it_has(rule: Rule, name: str, names: list[str]) -> str:
+    if name in _aggregates(rule):
+        return f'give it to the match: `alert "…" {{ {name} = {name} }}`'
+    return f"it has {listing(names)}"
+
+
+def _aggregates(rule: Rule) -> list[str]:
+    """The names of the values that a window computes."""
+    clauses = rule.ast.clauses if rule.ast is not None else ()
+    windows = [clause for clause in clauses if isinstance(clause, ast.Aggregate)]
+    return [field.name.name for window in windows for field in window.fields]
 
 
 def _steps(rule: Rule) -> list[str]:

@@ -33,3 +33,13 @@ def test_messages(path):
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(drawn, encoding="utf-8")
     assert drawn == golden.read_text(encoding="utf-8")
+
+
+def test_what_follows_from_a_syntax_error_is_not_told():
+    source = Source(
+        "a.cep", 'rule a { on login where x = 1 }\ntest a "t" { login { x: 1 }  expect a }'
+    )
+    file, syntax = parse(source)
+    _, found = check([(file, source)], read=nothing_to_read)
+    assert [d.code for d in syntax] == ["E004"]
+    assert found == []
