@@ -180,8 +180,17 @@ def _check_membership(
     streams = Streams(World(rules, lists, lambda *_: None))
     if not streams.belongs(stream.name, Event(0, time, record)):
         raise TestProblem(
-            step.span, f"this event does not belong to the stream `{stream.name}`: {record}"
+            step.span,
+            f"this event does not belong to the stream `{stream.name}`: {record}"
+            f"{_before_select(stream)}",
         )
+
+
+def _before_select(stream: checked.Stream) -> str:
+    """What to look for first when the stream has fields of its own."""
+    if stream.select is None:
+        return ""
+    return " (a test gives an event as it comes in, with its fields before `select`)"
 
 
 def _object(given: ast.Object) -> dict[str, object]:
