@@ -163,6 +163,29 @@ class Reorder(Generic[EventT]):
         for held in self._sources:
             held.events[held.start :] = [change(event) for event in held.events[held.start :]]
 
+    def seen(self, source: int) -> int:
+        """The largest time that a source has shown so far."""
+        return self._sources[source].seen
+
+    def holds(self, source: int) -> bool:
+        """Whether events of a source are held back."""
+        held = self._sources[source]
+        return held.start < len(held.events)
+
+    def readmit(self, source: int, events: list[EventT]) -> None:
+        """Events that were held back when `waiting` was asked, in the order of their arrival, wait
+        again. What has become too late since, because others went on alone, is late."""
+        time, last = self._frontier
+        open_from = time if source >= last else time + 1
+        waiting = []
+        for event in events:
+            if event.t >= open_from:
+                waiting.append(event)
+            else:
+                self._late.append(Late(event, open_from - event.t))
+        if waiting:
+            self._sources[source].add(waiting, in_order=False)
+
     def pass_over(self, source: int, seen: int) -> None:
         """Events up to time `seen` have come in order and gone out without being held."""
         held = self._sources[source]

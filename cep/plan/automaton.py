@@ -170,6 +170,8 @@ class StateKey:
     close: Close | None
     counted: int | None
     """The position whose repetitions are being counted."""
+    first: bool = False
+    """Whether only the step of the first event has taken any; told apart for `start latest`."""
 
 
 @dataclass(slots=True)
@@ -192,7 +194,10 @@ class State:
     form: str = "list"
     hash_variable: Variable | None = None
     rank: int = 0
-    at_first_step: bool = False
+
+    @property
+    def at_first_step(self) -> bool:
+        return self.key.first
 
     @property
     def edges(self) -> tuple[Edge, ...]:

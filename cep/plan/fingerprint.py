@@ -20,7 +20,7 @@ from enum import Enum
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from cep.plan.automaton import Absence, Atom, Automaton, Bounds, Deadline, State
+from cep.plan.automaton import Absence, Automaton, Bounds, Deadline, State
 from dsl import checked
 from dsl.checked import Const, Pattern, Value
 
@@ -113,8 +113,9 @@ _LENGTHS: Mapping[type, tuple[str, ...]] = {
 """Attributes that are lengths of time."""
 
 _PASSED_OVER: Mapping[type, frozenset[str]] = {
-    Atom: frozenset({"stream"}),
     State: frozenset({"may_be_bound", "rank"}),
+    checked.KeyPart: frozenset({"type"}),
+    checked.WindowField: frozenset({"type"}),
 }
 """Attributes that say nothing that the others do not say too."""
 

@@ -14,6 +14,7 @@ compiler), and from these the form in which its runs are kept:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from cep.plan.automaton import Absence, Automaton, Edge, Position, State, StateKey, Variable
 from cep.plan.values import Seen, Tally, looks_back
@@ -39,6 +40,7 @@ def add_states(automaton: Automaton) -> None:
 
 def _find_states(automaton: Automaton) -> None:
     known: dict[StateKey, State] = {}
+    first = _first_places(automaton) if automaton.rule.start == "latest" else frozenset()
 
     def state_of(key: StateKey) -> int | None:
         if not key.edges and key.deadline is None:
@@ -54,10 +56,41 @@ def _find_states(automaton: Automaton) -> None:
             continue
         counted = position.index if position.counted else None
         edges = tuple(position.edges)
-        key = StateKey(edges, position.deadline, position.close, counted)
+        key = StateKey(edges, position.deadline, position.close, counted, position.index in first)
         automaton.entered[position.index] = state_of(key)
     for state in automaton.states:  # grows while it is walked
         _follow(state, state_of)
+
+
+def _first_places(automaton: Automaton) -> frozenset[int]:
+    """The positions that are reached by events of one step only."""
+    places = automaton.positions
+    alone: dict[int, None] = dict.fromkeys(edge.target for edge in automaton.openings)
+    for index in list(alone):
+        _spread(automaton, alone, index, places[index].step)
+    later: dict[int, None] = {}
+    for index in range(len(places)):
+        if index not in alone:
+            _spread(automaton, later, index, None)
+    for index in list(alone):
+        for edge in places[index].edges:
+            if places[edge.target].step != places[index].step:
+                _spread(automaton, later, edge.target, None)
+    return frozenset(alone) - frozenset(later)
+
+
+def _spread(automaton: Automaton, reached: dict[int, None], start: int, step: str | None) -> None:
+    """Adds the positions that follow from `start`, all of them or those of one step."""
+    todo = [start]
+    while todo:
+        index = todo.pop()
+        reached[index] = None
+        targets = [edge.target for edge in automaton.positions[index].edges]
+        todo += [
+            target
+            for target in targets
+            if target not in reached and step in (None, automaton.positions[target].step)
+        ]
 
 
 def _follow(state: State, find: Callable[[StateKey], int | None]) -> None:
@@ -71,15 +104,15 @@ def _follow(state: State, find: Callable[[StateKey], int | None]) -> None:
         deadline = key.deadline
         if deadline is not None and absence in deadline.absences:
             deadline = None
-        state.after_absence[absence] = find(StateKey(edges, deadline, key.close, key.counted))
+        state.after_absence[absence] = find(replace(key, edges=edges, deadline=deadline))
     for until in sorted({edge.until for edge in key.edges if edge.until is not None}):
         edges = tuple(edge for edge in key.edges if edge.until != until)
-        state.after_until[until] = find(StateKey(edges, key.deadline, key.close, key.counted))
+        state.after_until[until] = find(replace(key, edges=edges))
     relaxed = tuple(edge for edge in key.edges if edge.mode != "next")
     if len(relaxed) == len(key.edges):
         state.after_pass = state.index
     else:
-        state.after_pass = find(StateKey(relaxed, key.deadline, key.close, key.counted))
+        state.after_pass = find(replace(key, edges=relaxed))
 
 
 def successors(state: State) -> Iterable[int]:
@@ -113,9 +146,6 @@ def _find_bound(automaton: Automaton) -> None:
         state.may_be_bound |= bound
         enter(state.edges, state.may_be_bound)
         todo.extend((target, state.may_be_bound) for target in successors(state))
-    first = {automaton.positions[edge.target].step for edge in automaton.openings}
-    for state in automaton.states:
-        state.at_first_step = len(state.may_be_bound) == 1 and state.may_be_bound <= first
 
 
 def _rank(automaton: Automaton) -> None:

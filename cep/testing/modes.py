@@ -131,7 +131,8 @@ def shuffled(script: Script) -> Iterator[list[Match]]:
         moved = {event.time: event.time + dice.randint(0, delay) for event in events}
         arrival = sorted(events, key=lambda event: moved[event.time])
         engine = script.engine(delay=delay)
-        found = [match for event in arrival for match in engine.process(event.timed)]
+        found = [match for step in script.steps[:1] for match in engine.advance_to(step.time)]
+        found += [match for event in arrival for match in engine.process(event.timed)]
         yield found + engine.close()
 
 
