@@ -1,12 +1,13 @@
 """Rules drawn as text from the grammar, and events over a tiny alphabet to run through them.
 
-Repeats, ties and boundaries are common on purpose. A `Chooser` says what is drawn: hypothesis, which
-makes a failing case small, or a seeded generator, which is much faster and for long runs
-(`python tests/property/drawn_rules.py`, see `hunt.py`).
+Repeats, ties and boundaries are common on purpose. A `Chooser` says what is drawn: hypothesis,
+which makes a failing case small, or a seeded generator, which is much faster and for long runs
+(`hunt.py`).
 """
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
@@ -20,7 +21,14 @@ T = TypeVar("T")
 
 SECOND = 1_000_000
 
-STREAMS = ["A", "B", "C"]
+TYPES = ["A", "B", "C"]
+STREAMS = ["A", "B", "C", "A", "B", "C", "A", "B", "C", "AB", "N", "event"]
+DECLARED = """stream AB from A, B { where n != 3 }
+stream N { where n > 0 or j == 1 }
+list ks = [1, 2, 7]
+"""
+NUMBERS = [0, 1, 2, 3, 0, 1, 2, 3, None, "x", 1.0, True]
+OTHERS = [1, 1, 1, 2, 2, None, "1"]
 DURATIONS = ["1s", "2s", "3s", "5s", "8s"]
 LOOPS = ["{2}", "{1,2}", "{2,3}", "+", "*", "?", "{2,}", "{3}"]
 RELUCTANT = ["{1,2}?", "+?", "*?", "??", "{2,}?"]
@@ -29,7 +37,7 @@ WINDOWS = [
     "session gap 2s", "session gap 2s max 3s",
 ]  # fmt: skip
 
-EventTuple = tuple[str, int, int | None, int | None, int]
+EventTuple = tuple[str, int, object, object, int]
 """(type, k, n, j, seconds since the event before)."""
 
 
@@ -79,6 +87,7 @@ class RuleWriter:
         self.open_end = False
         """Whether the last node may take more events, so that a `report` is needed."""
         self.has_key = self.chance(50)
+        self.key = self.one(["k", "k", "k", "k", "k", "k", "k, j"]) if self.has_key else ""
 
     def chance(self, percent: int) -> bool:
         # Shrinks towards False: plain rules first.
@@ -102,7 +111,8 @@ class RuleWriter:
 
     def test(self, loop: bool) -> str:
         tests = ["n == 1", "n > 1", "n < 2", "n != 0", "not n == 2", "n is not null", "m is null"]
-        tests += ["n is missing", "n is not missing", "n in [0, 2]"]
+        tests += ["n is missing", "n is not missing", "n in [0, 2]", "n != 1 or j == 1"]
+        tests += ["n + 1 > j", 'n == "x"', "if(n > 1, j, n) == 1", "n / j > 1", "this.n == 1"]
         for step in (self.bound + self.maybe)[-3:]:
             tests += self.looking_back(step)
         if loop:
@@ -128,7 +138,7 @@ class RuleWriter:
 
     def by(self) -> str:
         """Another key for a step or a `no`."""
-        return " by j" if self.has_key and self.chance(6) else ""
+        return " by j" if self.key == "k" and self.chance(6) else ""
 
     # ------------------------------------------------------------------ steps
 
@@ -170,7 +180,7 @@ class RuleWriter:
         branches, added, open_ends = [], [], []
         for _ in range(2 + self.chance(20)):
             self.bound, self.maybe = list(bound), list(maybe)
-            nodes = [self.step(False) for _ in range(1 + self.chance(35))]
+            nodes = [self.inner() for _ in range(1 + self.chance(35))]
             if len(nodes) == 2 and self.chance(20):
                 nodes.insert(1, self.absent(within=False))
             branches.append(f"{{ {' '.join(nodes)} }}")
@@ -179,6 +189,10 @@ class RuleWriter:
         self.bound, self.maybe = bound, maybe + added
         self.open_end = any(open_ends)
         return f"{self.group_mode()}one of {{ {' '.join(branches)} }}"
+
+    def inner(self) -> str:
+        """A node of a branch: a step, sometimes a group."""
+        return self.one([self.all_of, self.repeat])() if self.chance(8) else self.step(False)
 
     def all_of(self) -> str:
         names = [self.name() for _ in range(2 + self.chance(20))]
@@ -196,6 +210,8 @@ class RuleWriter:
 
     def repeat(self) -> str:
         nodes = [self.step(False, quantified=self.chance(30)) for _ in range(1 + self.chance(70))]
+        if self.chance(8):
+            nodes.append(self.one([self.all_of, self.one_of, self.repeat])())
         inner_open = self.open_end
         if len(nodes) == 2 and self.chance(25):
             nodes.insert(1, self.absent(within=self.chance(20)))
@@ -239,7 +255,7 @@ class RuleWriter:
     def clauses(self) -> list[str]:
         found = []
         if self.chance(20):
-            by = " by j" if self.has_key and self.chance(10) else ""
+            by = " by j" if self.key == "k" and self.chance(10) else ""
             found.append(f"unless {self.one(STREAMS)} where {self.condition()}{by}")
         if self.chance(15) and self.bound:
             step = self.one(self.bound)
@@ -273,17 +289,25 @@ class RuleWriter:
                  f"first({step}.n)", f"max({step}.n)", f"{step}[1].n", f"avg({step}.n)"]
             )  # fmt: skip
             fields.append(f"f{number} = {value}")
-        return f"alert {{ {'  '.join(fields)} }}" if fields else ""
+        text = self.one(["", f'"{{{self.bound[0]}.n}}" ']) if self.bound else ""
+        return f"alert {text}{{ {'  '.join(fields)} }}" if fields else ""
 
     def rule(self, groups: bool = False) -> str:
-        """The text of one rule named r; not all of them are right, most are."""
-        by = "by k  " if self.has_key else ""
-        pattern = self.all_parts() if groups and self.chance(25) else self.sequence(groups)
-        return f"rule r {{ {by}{pattern}  {'  '.join(self.clauses())} }}"
+        """The text of one rule named r, behind declarations; not all are right, most are."""
+        by = f"by {self.key}  " if self.has_key else ""
+        if self.chance(3):
+            pattern = f"on {self.one(['s1: ', ''])}{self.one(STREAMS)}{self.where(60)}"
+        elif groups and self.chance(25):
+            pattern = self.all_parts()
+        else:
+            pattern = self.sequence(groups)
+        if self.key == "k" and self.chance(4):
+            by += "keys from ks  "
+        return f"{DECLARED}rule r {{ {by}{pattern}  {'  '.join(self.clauses())} }}"
 
     def window_rule(self) -> str:
         """The text of an aggregate rule named r."""
-        by = "by k  " if self.has_key else ""
+        by = f"by {self.key}  " if self.has_key else ""
         window = self.one(WINDOWS)
         where = self.where(25)
         own = self.where(20)
@@ -297,18 +321,19 @@ class RuleWriter:
             report = "report every event" if "sliding" in window else "report on update"
         dedup = f"dedup for {self.one(DURATIONS)}" if self.chance(12) else ""
         shown = "alert { c = c  t = t  d = d  h = h  l = l  a = a  w = w  p = p }"
-        pattern = f"aggregate A{where} over {window} {{ {aggregates} }}"
-        return f"rule r {{ {by}{pattern}  {having}  {report}  {dedup}  {shown} }}"
+        stream = self.one(["A", "A", "A", "AB", "event"])
+        pattern = f"aggregate {stream}{where} over {window} {{ {aggregates} }}"
+        return f"{DECLARED}rule r {{ {by}{pattern}  {having}  {report}  {dedup}  {shown} }}"
 
     def events(self, most: int = 9) -> list[EventTuple]:
         return [self.event() for _ in range(self.chooser.number(1, most))]
 
     def event(self) -> EventTuple:
         return (
-            self.one(STREAMS),
+            self.one(TYPES),
             self.one([1, 1, 1, 2]),
-            self.one([0, 1, 2, 3, None]),
-            self.one([1, 1, 2, None]),
+            self.one(NUMBERS),
+            self.one(OTHERS),
             self.one([1, 1, 0, 2, 3, 5]),
         )
 
@@ -326,10 +351,10 @@ def window_rules(draw) -> str:
 
 
 EVENT = st.tuples(
-    st.sampled_from(STREAMS),
+    st.sampled_from(TYPES),
     st.sampled_from([1, 1, 1, 2]),
-    st.sampled_from([0, 1, 2, 3, None]),
-    st.sampled_from([1, 1, 2, None]),
+    st.sampled_from(NUMBERS),
+    st.sampled_from(OTHERS),
     st.sampled_from([1, 1, 0, 2, 3, 5]),
 )
 EVENTS = st.lists(EVENT, min_size=1, max_size=9)
@@ -354,7 +379,9 @@ def as_case(rule: str, steps: Sequence[Given | Moved], matches: Sequence[object]
     lines = [rule, "", 'test r "found by chance" {']
     for step in steps[1:]:
         if isinstance(step, Given):
-            fields = ", ".join(f"{n}: {v}" for n, v in step.record.items() if n != "type")
+            fields = ", ".join(
+                f"{n}: {json.dumps(v)}" for n, v in step.record.items() if n != "type"
+            )
             lines.append(f"  at {offset(step.time)} {step.record['type']} {{ {fields} }}")
         else:
             lines.append(f"  advance {offset(step.time)}")

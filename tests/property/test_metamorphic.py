@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from comparing import loaded
-from drawn_rules import EVENTS, EventTuple, rules, steps_of, window_rules
+from drawn_rules import DECLARED, EVENTS, EventTuple, rules, steps_of, window_rules
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_engine_vs_reference import THOROUGH
@@ -84,7 +84,8 @@ def test_another_rule_beside_it(
     right(other)
     alone, steps = right(rule), steps_of(events, quiet)
     for name in ("a_first", "z_last"):
-        both = right(f"{rule}\n{other.replace('rule r', f'rule {name}')}")
+        beside = other.removeprefix(DECLARED).replace("rule r", f"rule {name}")
+        both = right(f"{rule}\n{beside}")
         together = one_batch(Script(both, ["r", name], steps))
         assert [outcome(m) for m in together if m.rule == "r"] == found(alone, steps)
 
