@@ -254,8 +254,18 @@ class Engine:
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.suspend()
+    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
+        """Lets go of the state. Matches that wait, and after an exception those of the last call
+        too, are not lost: the next engine with this state gives them."""
+        if self.keeper is None:
+            return
+        try:
+            if fault is None:
+                self.keeper.leave(self.program.take(), self._progress)
+            else:
+                self.keeper.abandon()
+        finally:
+            self.keeper = None
 
     @property
     def position(self) -> Any:
@@ -273,7 +283,8 @@ class Engine:
 
     def suspend(self, on_match: OnMatch | None = None) -> list[Match]:
         """Ends work without ending the input: makes all durable and lets go of the state file.
-        Gives the matches that waited for it. Without state there is nothing to do."""
+        Gives the matches that waited for it, which count as delivered; with `on_match` each one
+        does so only when it has been handed over. Without state there is nothing to do."""
         if self.keeper is None:
             return []
         found = self.checkpoint(on_match)

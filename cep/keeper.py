@@ -239,6 +239,16 @@ class Keeper:
         self.checkpoint((), progress)
         self.store.close()
 
+    def leave(self, found: Sequence[Found], progress: Callable[[], Progress]) -> None:
+        """Makes all durable and lets go of the store, giving nothing: what waits is given by the
+        next engine. Raises StateError."""
+        try:
+            self._take_in(found)
+            self._begin(progress())
+            self.checkpointer.finish()
+        finally:
+            self.store.close()
+
     def abandon(self) -> None:
         """Lets go of the store as it is: the next engine does again what came after the last
         epoch."""

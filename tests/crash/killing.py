@@ -1,0 +1,199 @@
+"""Kills a process again and again until its work is done, and notes where each kill has met it.
+
+In: the arguments of a victim (`victim.py`) that can be started any number of times and ends with 0
+when all is done. Out: a `Toll`: how many kills, and in which part of the product each one fell.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.crash.victim import PARTS
+
+VICTIM = Path(__file__).with_name("victim.py")
+
+LONGEST = 120.0
+"""Seconds after which a victim that nobody has killed must have ended."""
+
+DEEPEST = 3000
+"""Most lines of a part that are passed before a trap closes."""
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
+_PHASES = (
+    ("commit", ("cep/state/sqlite/writing", "cep/state/sqlite/__init__", "cep/state/handover")),
+    ("resume", ("cep/state/sqlite/reading", "cep/state/sqlite/file", "cep/state/lock")),
+    ("checkpoint", ("cep/state/", "cep/keeper")),
+    ("reload", ("cep/cli/reload",)),
+    ("sink", ("cep/sink/", "tests/crash/host.py")),
+    ("source", ("cep/source/", "cep/clock/", "cep/ingest")),
+    ("events", ("cep/runtime/", "cep/compile/program", "cep/engine", "cep/match", "<rules>")),
+)
+"""The phases by the files of the innermost frame that belongs to the product."""
+
+
+@dataclass
+class Toll:
+    """What killing has come to."""
+
+    kills: int = 0
+    lives: int = 0
+    phases: Counter[str] = field(default_factory=Counter)
+    places: Counter[str] = field(default_factory=Counter)
+    epochs: int = 0
+
+    def add(self, other: Toll) -> None:
+        """Takes in the toll of other work."""
+        self.kills += other.kills
+        self.lives += other.lives
+        self.phases += other.phases
+        self.places += other.places
+        self.epochs += other.epochs
+
+    def histogram(self) -> str:
+        """The phases with a bar for each; a kill may stand in two (each thread has its own)."""
+        longest = max(self.phases.values(), default=1)
+        return "\n".join(
+            f"{phase:12} {count:5}  {'█' * round(40 * count / longest)}"
+            for phase, count in self.phases.most_common()
+        )
+
+
+class Victim:
+    """One life of the process."""
+
+    def __init__(self, arguments: Sequence[str], trap: str, errors: Path) -> None:
+        self._pipe, inner = os.pipe()
+        environment = {**os.environ, "VICTIM_PIPE": str(inner), "VICTIM_AT": trap}
+        with open(errors, "ab") as heard:
+            self.process = subprocess.Popen(
+                [sys.executable, str(VICTIM), *arguments],
+                pass_fds=[inner],
+                env=environment,
+                cwd=VICTIM.parents[2],
+                stdout=heard,
+                stderr=heard,
+            )
+        os.close(inner)
+        self._hear(LONGEST)
+
+    def _hear(self, seconds: float) -> str:
+        """What comes through the pipe within so many seconds; empty when nothing does."""
+        if not select.select([self._pipe], [], [], seconds)[0]:
+            return ""
+        return os.read(self._pipe, 1 << 16).decode("utf-8", "replace")
+
+    def trapped(self) -> str:
+        """Waits until it stands in the trap, or has ended; where it stands."""
+        return self._hear(LONGEST)
+
+    def asked(self) -> str:
+        """Where each of its threads is now."""
+        self.process.send_signal(signal.SIGUSR1)
+        said = self._hear(0.5)
+        while "most recent call first" in said and (more := self._hear(0.0002)):
+            said += more
+        return said
+
+    def kill(self) -> None:
+        """Ends it at once, as a power cut ends it."""
+        self.process.send_signal(signal.SIGKILL)
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code, if it ends within so many seconds."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def close(self) -> None:
+        """Lets go of it, killed or ended."""
+        self.process.wait()
+        os.close(self._pipe)
+
+
+@dataclass
+class Hunt:
+    """Kills until the work is done. `meanwhile` is called between two lives."""
+
+    arguments: Sequence[str]
+    rnd: random.Random
+    errors: Path
+    most: int = 40
+    """Kills after which it is let live."""
+    longest_life: float = 2.0
+    """Seconds of the longest life before a kill at any moment."""
+    parts: Sequence[str] = tuple(PARTS)
+    meanwhile: Callable[[], None] | None = None
+    toll: Toll = field(default_factory=Toll)
+
+    def run(self) -> Toll:
+        """Kills and starts again. Raises AssertionError where it ends with another code than 0."""
+        while not self._lived_to_the_end():
+            if self.meanwhile is not None:
+                self.meanwhile()
+        return self.toll
+
+    def _lived_to_the_end(self) -> bool:
+        self.toll.lives += 1
+        spared = self.toll.kills >= self.most
+        trap = "" if spared or self.rnd.random() < 0.4 else self._some_trap()
+        victim = Victim(self.arguments, trap, self.errors)
+        try:
+            where = self._caught(victim, trap, spared)
+            if where:
+                victim.kill()
+            code = victim.wait(LONGEST)
+        finally:
+            victim.kill()
+            victim.close()
+        if code == -signal.SIGKILL:
+            self._count(where)
+            return False
+        assert code == 0, f"exit code {code}: {self.errors.read_text()[-3000:]}"
+        return True
+
+    def _some_trap(self) -> str:
+        depth = int(DEEPEST ** self.rnd.random())
+        return f"{self.rnd.choice(list(self.parts))}:{depth}"
+
+    def _caught(self, victim: Victim, trap: str, spared: bool) -> str:
+        """Waits for the moment of the kill; where the victim then is, empty if it has ended."""
+        if spared:
+            return ""
+        if trap:
+            return victim.trapped()
+        if victim.wait(self.rnd.uniform(0.0, self.longest_life)) is not None:
+            return ""
+        return victim.asked() or "unknown"
+
+    def _count(self, where: str) -> None:
+        self.toll.kills += 1
+        threads = re.split(r"\n\n|^(?=(?:Current t|T)hread )", where, flags=re.MULTILINE)
+        for thread in threads:
+            phase, place = _phase(thread)
+            if phase:
+                self.toll.phases[phase] += 1
+                self.toll.places[place] += 1
+
+
+def _phase(stack: str) -> tuple[str, str]:
+    """The phase that a stack of calls is in, and its place; empty for a thread at rest."""
+    root = f"{VICTIM.parents[2]}/"
+    frames = [(f.removeprefix(root), line, name) for f, line, name in _FRAME.findall(stack)]
+    if any(name in ("get", "given_up") for file, _, name in frames if "handover" in file):
+        return "", ""
+    for file, line, _ in frames:
+        for phase, beginnings in _PHASES:
+            if file.startswith(beginnings):
+                return phase, f"{file}:{line}"
+    return ("start", frames[0][0]) if frames else ("", "")

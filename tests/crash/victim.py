@@ -1,0 +1,87 @@
+"""A process that is going to be killed: runs `cep` with its arguments, or the host program below.
+
+In: the arguments, and in the environment how it is to be caught. Two ways, so that kills fall at
+any moment and also where a fault would hurt most:
+
+* on the signal USR1 it writes to the pipe `VICTIM_PIPE` where each of its threads is, and goes on;
+  whoever sent it kills it as soon as that has come;
+* with `VICTIM_AT=part:n` it counts the lines that run in a part of the product (`PARTS`); at the
+  n-th it says so on the pipe and stands still there until it is killed.
+
+The product itself knows nothing of this.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+PARTS = {
+    "checkpoint": ("cep/keeper.py", "cep/state/checkpoint.py"),
+    "commit": ("cep/state/sqlite/", "cep/state/handover.py"),
+    "sink": ("cep/sink/",),
+    "encode": ("cep/state/codec.py", "cep/state/snapshot.py", "cep/state/values.py"),
+    "source": ("cep/source/", "cep/clock/"),
+    "run": ("cep/engine.py", "cep/cli/session.py", "cep/cli/delivery.py", "cep/resume.py"),
+    "reload": ("cep/state/change.py", "cep/cli/reload.py", "cep/ruleset.py"),
+}
+"""Parts of the product in which a kill is tried on purpose, by the beginnings of their paths."""
+
+STANDS_STILL = 30.0
+"""Seconds to wait for the kill."""
+
+
+class Trap:
+    """Stops whichever thread comes to the `count`-th line that runs in `part`."""
+
+    def __init__(self, part: str, count: int, pipe: int) -> None:
+        self._paths = tuple(f"{ROOT}/{path}" for path in PARTS[part])
+        self._left = count
+        self._pipe = pipe
+
+    def set(self) -> None:
+        """From now on, for this thread and all that come."""
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
+
+    def _enter(self, frame: FrameType, event: str, arg: object) -> Any:
+        return self._line if frame.f_code.co_filename.startswith(self._paths) else None
+
+    def _line(self, frame: FrameType, event: str, arg: object) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            place = f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in x\n'
+            os.write(self._pipe, place.encode())
+            time.sleep(STANDS_STILL)
+        return self._line
+
+
+def main() -> int:
+    """Arms what the environment asks for, then does the work."""
+    pipe = int(os.environ["VICTIM_PIPE"])
+    faulthandler.register(signal.SIGUSR1, file=pipe, all_threads=True, chain=False)
+    os.write(pipe, b"armed\n")
+    sys.path.insert(0, str(ROOT))
+    part, _, count = os.environ.get("VICTIM_AT", "").partition(":")
+    if count:
+        Trap(part, int(count), pipe).set()
+    if sys.argv[1] == "host":
+        from tests.crash.host import serve
+
+        return serve(*sys.argv[2:])
+    from cep.cli.main import run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
