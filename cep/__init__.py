@@ -32,12 +32,12 @@ if TYPE_CHECKING:
         RuleStats,
         Stats,
         Undecided,
-        run_sources,
     )
     from cep.event import LateEvent
     from cep.extend import HostFunction, function
     from cep.lookup_files import Reloaded
     from cep.match import Match
+    from cep.reading import run_sources
     from cep.ruleset import Ruleset, load, loads
     from cep.source.base import Reject
     from cep.state.store import StateError
@@ -64,7 +64,7 @@ _HOMES = {
     "function": "cep.extend",
     "load": "cep.ruleset",
     "loads": "cep.ruleset",
-    "run_sources": "cep.engine",
+    "run_sources": "cep.reading",
 }
 
 __all__ = [

@@ -1,7 +1,7 @@
 """An event's way, on one page: source → time and order → program → matches.
 
 `Engine` is the in-process host: it takes events from a host program, gives each its time, puts them
-in order within the allowed delay, and runs them through the rules. `run_sources` feeds it from
+in order within the allowed delay, and runs them through the rules. `cep.reading` feeds it from
 files. The engine never reads the wall clock: the same events give the same matches.
 
 **Threads.** An engine belongs to one thread at a time. Calls may come from different threads, but
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cep.caps import Caps
 from cep.clock.reorder import Reorder
 from cep.clock.timers import NEVER
 from cep.compile.program import Program
@@ -31,10 +32,13 @@ from cep.event_time import LATEST
 from cep.ingest import Ingest
 from cep.lookup_files import LookupFiles, Reloaded, refresh
 from cep.match import Match
+from cep.positions import Tracker, common_frontier, key_of, source_row
 from cep.ruleset import Ruleset
 from cep.runtime.reporting import Reporting
 from cep.runtime.tables import FileTable
+from cep.sink.leftovers import late_record, reject_record
 from cep.source.base import BadRecord, Block, Reject, Source
+from cep.state.store import SourceRow, StateError
 
 if TYPE_CHECKING:
     from cep.keeper import Keeper
@@ -160,6 +164,10 @@ class Engine:
 
     Where the rules have changed since, `changes` says what became of each; the runs of a rule that
     is named in `restart` are dropped.
+
+    `max_runs` and `max_state_bytes` are caps over all rules: above them the oldest first events are
+    dropped with all their runs, and counted (`stats`). They are looked at between batches, not at
+    each event, and so may be exceeded for a moment.
     """
 
     def __init__(
@@ -171,16 +179,20 @@ class Engine:
         checkpoint_every: float = 1.0,
         deliver: str = "after-commit",
         restart: Collection[str] = (),
+        max_runs: int | None = None,
+        max_state_bytes: int | None = None,
     ) -> None:
         self.ruleset = ruleset
+        self._caps = Caps(max_runs, max_state_bytes)
         self.on_late: Callable[[LateEvent], None] | None = None
         self.on_reject: Callable[[str, Reject], None] | None = None
         self.changes: list[RuleChange] = []
         """With state: what the rules are to those that the file was last used with."""
         self.sample = Sample()
-        self._delay = _micros(delay) if delay is not None else ruleset.checked.delay
-        self._order: Reorder[Any] = Reorder([self._delay])
+        self.delay = _micros(delay) if delay is not None else ruleset.checked.delay
+        self._order: Reorder[Any] = Reorder([self.delay])
         self._names = [""]
+        self._trackers: list[Tracker] = []
         self._lock = Lock()
         self._count = 0
         self._events = 0
@@ -292,6 +304,13 @@ class Engine:
         self.keeper = None
         return found
 
+    def abandon(self) -> None:
+        """Lets go of the state file as it is: the next engine does again what came after the last
+        checkpoint. For a host that cannot deliver what it was given. Without state nothing."""
+        if self.keeper is not None:
+            self.keeper.abandon()
+            self.keeper = None
+
     def _progress(self) -> Progress:
         """What is durable together with the states."""
         from cep.state.checkpoint import Progress
@@ -306,9 +325,28 @@ class Engine:
             "rejected": self._rejected,
             "seen": seen,
             "frontier": list(frontier),
-            "held": [self.keeper.event_row(event) for event in held],
+            "held": [] if self._trackers else self._event_rows(held),
         }
-        return Progress(counters={"engine": counters}, host_position=self.keeper.position)
+        progress = Progress(counters={"engine": counters}, host_position=self.keeper.position)
+        if self._trackers:
+            progress.counters["sources"] = self._source_entries(progress.sources)
+        return progress
+
+    def _event_rows(self, events: Iterable[Any]) -> list[Any]:
+        assert self.keeper is not None
+        return [self.keeper.event_row(event) for event in events]
+
+    def _source_entries(self, rows: list[SourceRow]) -> dict[str, Any]:
+        """Where each source stands, those that are not read this time included."""
+        entries = dict(self.known_sources)
+        for tracker in self._trackers:
+            seen, frontier, waiting = self._order.waiting(tracker.index)
+            entry = tracker.entry(seen, frontier, waiting)
+            if not tracker.can_resume:
+                entry["held"] = self._event_rows(waiting)
+            entries[key_of(tracker.name)] = entry
+            rows.append(source_row(tracker.name, entry))
+        return entries
 
     # ------------------------------------------------------------------ for host programs
 
@@ -492,21 +530,86 @@ class Engine:
 
     # ------------------------------------------------------------------ for sources
 
-    def read_from(self, names: Sequence[str]) -> None:
-        """Prepares for several sources by name; their order decides between events of one time."""
-        self._names = list(names)
-        self._order = Reorder([self._delay] * len(names))
+    def read_from(self, sources: Sequence[Source]) -> list[Tracker]:
+        """Prepares for these sources; their order decides between events of one time.
+
+        With state, gives a tracker for each: what lies before its `read_to` was read by an engine
+        before, and goes to `feed_again` first.
+        """
+        self._names = [source.name for source in sources]
+        self._order = Reorder([self.delay] * len(sources))
+        if self.keeper is not None:
+            self._trackers = self._resume_sources(sources)
+        return self._trackers
+
+    @property
+    def known_sources(self) -> Mapping[str, Any]:
+        """What the state says of sources that have been read before, by name."""
+        if self.keeper is None:
+            return {}
+        kept: Any = self.keeper.snapshot.counters.get("sources", {})
+        return kept  # type: ignore[no-any-return]
+
+    def _resume_sources(self, sources: Sequence[Source]) -> list[Tracker]:
+        assert self.keeper is not None
+        kept: Any = self.keeper.snapshot.counters.get("engine", {})
+        if kept.get("held"):
+            raise StateError(
+                "this state belongs to a program that gives the engine its events itself, and some"
+                " of them wait in it: name another state file"
+            )
+        known = self.known_sources
+        trackers = [
+            Tracker(
+                source.name, index, self.delay, source.input, was=known.get(key_of(source.name))
+            )
+            for index, source in enumerate(sources)
+        ]
+        clock = self.program.time if self.program.time > -NEVER else None
+        frontier = common_frontier(trackers, clock)
+        for tracker in trackers:
+            if tracker.was is not None:
+                self._order.restore(tracker.index, tracker.was["seen"], frontier, [])
+        for tracker in trackers:
+            if tracker.was is not None and tracker.was["held"]:
+                held = [self.keeper.read_event(row) for row in tracker.was["held"]]
+                self._order.readmit(tracker.index, held)
+        return trackers
 
     def feed(self, source: int, block: Block) -> None:
         """Takes a block of source number `source`; matches wait in `take()`."""
         with self._alone():
             name = self._names[source]
-            for reject in block.rejects:
+            tracker = self._trackers[source] if self._trackers else None
+            if tracker is not None:
+                tracker.begin(block, self._order.seen(source))
+            for reject in block.rejects if tracker is None else tracker.new_rejects(block):
                 self._reject(name, reject)
             if not self._feed_in_order(source, block):
                 for events in self._decoded(name, block):
                     self._run(self._order.push(source, _placed(name, *events)))
             self._report_late()
+            self._caps.look(self.program, self._events)
+            if tracker is not None:
+                tracker.end(block, waits=self._order.holds(source))
+
+    def feed_again(self, source: int, block: Block) -> None:
+        """Takes a block that an engine before has read: of its events those wait again that had
+        been waiting for their turn; what became of all others is in the state."""
+        with self._alone():
+            name, tracker = self._names[source], self._trackers[source]
+            tracker.begin(block, tracker.seen_again)
+            self.ingest.on_reject = _ignore
+            try:
+                events = [e for parts in self._parts(name, block) for e in _placed(name, *parts)]
+            finally:
+                self.ingest.on_reject = self._reject
+            self._order.readmit(source, tracker.waited(events))
+
+    def set_idle(self, source: int) -> None:
+        """A source is silent: it does not hold the clock back until it brings events again."""
+        with self._alone():
+            self._run(self._order.set_idle(source))
 
     def slowest(self) -> int | None:
         """The source that holds the clock back: the one to read next."""
@@ -518,8 +621,13 @@ class Engine:
             self._run(self._order.finish(source))
 
     def take(self) -> list[Match]:
-        """The matches of `feed` and `finish` since the last call."""
-        return self.program.take()
+        """The matches that may go out and have not been given yet.
+
+        With state they come once they are durable: a host calls this now and then while no events
+        come, so that checkpoints are made and what has become durable comes out.
+        """
+        with self._alone():
+            return self._matches(None)
 
     def run_sorted(self, events: list[Any]) -> None:
         """Takes events that are in order already (after a sort)."""
@@ -549,16 +657,19 @@ class Engine:
     def _decoded(
         self, name: str, block: Block
     ) -> Iterator[tuple[list[Any], list[int], list[int], Sequence[Any]]]:
-        """(events, times, positions, originals) of a block, rejects taken out."""
+        """(events, times, positions, originals) of a block, rejects taken out; counts them."""
+        for parts in self._parts(name, block):
+            self._count_in(parts[0], parts[3])
+            if parts[0]:
+                yield parts
+
+    def _parts(
+        self, name: str, block: Block
+    ) -> Iterator[tuple[list[Any], list[int], list[int], Sequence[Any]]]:
         if block.lines:
-            parts = self.ingest.timed(name, block, *self.ingest.lines(name, block))
+            yield self.ingest.timed(name, block, *self.ingest.lines(name, block))
         elif block.records:
-            parts = self.ingest.timed(name, block, *self.ingest.records(name, block))
-        else:
-            return
-        self._count_in(parts[0], parts[3])
-        if parts[0]:
-            yield parts
+            yield self.ingest.timed(name, block, *self.ingest.records(name, block))
 
     def _count_in(self, events: Sequence[Any], originals: Sequence[Any]) -> None:
         self._events += len(events)
@@ -569,7 +680,7 @@ class Engine:
         """Takes a block of lines the short way, where it is open: one source without delay, and
         events that come in order. Events that no rule can use only move the clock, so they are left
         out before anything else is done with them. False: nothing was done."""
-        if len(self._names) > 1 or self._delay or not block.lines or block.positions:
+        if len(self._names) > 1 or self.delay or not block.lines or block.positions:
             return False
         decoded = self.ingest.in_order(block.lines)
         if decoded is None:
@@ -645,6 +756,7 @@ class Engine:
             self.program.advance(clock)
 
     def _matches(self, on_match: OnMatch | None) -> list[Match]:
+        self._caps.look(self.program, self._events)
         found = self.program.take()
         if self.keeper is not None:
             found = self.keeper.step(found, self._progress)
@@ -654,11 +766,17 @@ class Engine:
         for event, by in self._order.take_late():
             self._late += 1
             self._late_max = max(self._late_max, by)
+            late = LateEvent(event.src, event.pos, event.t, by, event.raw)
+            if self.keeper is not None:
+                self.keeper.note("late", (late.source, late.position), late_record(late))
             if self.on_late is not None:
-                self.on_late(LateEvent(event.src, event.pos, event.t, by, event.raw))
+                self.on_late(late)
 
     def _reject(self, source: str, reject: Reject) -> None:
         self._rejected += reject.count
+        if self.keeper is not None:
+            place = (source, reject.position, reject.reason)
+            self.keeper.note("reject", place, reject_record(source, reject))
         if self.on_reject is not None:
             self.on_reject(source, reject)
 
@@ -677,91 +795,6 @@ class Engine:
                     self.sample.types.setdefault(value)
 
 
-def run_sources(
-    engine: Engine,
-    sources: Sequence[Source],
-    *,
-    on_matches: Callable[[list[Match]], None],
-    on_progress: Callable[[int], None] | None = None,
-    sort: bool = False,
-) -> None:
-    """Reads sources to their end and hands the matches over as they come.
-
-    Several sources are merged by time. With `sort` each may be in any order: all of it is sorted
-    first, with bounded memory. `on_progress` is told how many bytes or records have been read.
-    The engine is not closed. Raises SourceError for what cannot be read.
-    """
-    engine.read_from([source.name for source in sources])
-    if sort:
-        _run_in_sorted_order(engine, sources, on_matches, on_progress)
-        return
-    readers = [source.blocks() for source in sources]
-    done = [0] * len(sources)
-    while (index := engine.slowest()) is not None:
-        block = next(readers[index], None)
-        if block is None:
-            engine.finish(index)
-        else:
-            engine.feed(index, block)
-            done[index] = max(done[index], _end_of(block))
-        found = engine.take()
-        if found:
-            on_matches(found)
-        if on_progress is not None:
-            on_progress(sum(done))
-
-
-def _run_in_sorted_order(
-    engine: Engine,
-    sources: Sequence[Source],
-    on_matches: Callable[[list[Match]], None],
-    on_progress: Callable[[int], None] | None,
-) -> None:
-    from cep.source.external_sort import sorted_events
-
-    def events() -> Iterator[Any]:
-        done = 0
-        for source in sources:
-            end = 0
-            for block in source.blocks():
-                yield from engine.decode(source.name, block)
-                end = _end_of(block)
-                if on_progress is not None:
-                    on_progress(done + end)
-            done += end
-
-    for batch in sorted_events(events(), freeze=_freeze, thaw=_thaw(engine), size=_size):
-        engine.run_sorted(batch)
-        found = engine.take()
-        if found:
-            on_matches(found)
-
-
-def _freeze(event: Any) -> object:
-    return (event.t, event.src, event.pos, event.raw)
-
-
-def _thaw(engine: Engine) -> Callable[[Any], Any]:
-    """Makes an event again of what `_freeze` kept."""
-
-    def thaw(frozen: Any) -> Any:
-        time, source, position, raw = frozen
-        if isinstance(raw, bytes):
-            event = engine.ingest.decode(raw)
-            event.raw = raw
-        else:
-            event = engine.ingest.shape.from_mapping(raw)
-        event.t, event.src, event.pos = time, source, position
-        return event
-
-    return thaw
-
-
-def _size(event: Any) -> int:
-    raw = event.raw
-    return 400 + (len(raw) if isinstance(raw, bytes) else 100 * len(raw))
-
-
 def _placed(
     name: str,
     events: list[Any],
@@ -778,10 +811,8 @@ def _placed(
     return events
 
 
-def _end_of(block: Block) -> int:
-    if block.lines is not None:
-        return block.offset + sum(map(len, block.lines))
-    return block.positions[-1] if block.positions else block.offset
+def _ignore(_source: str, _reject: Reject) -> None:
+    """What was told before is not told again."""
 
 
 def _handed(found: list[Match], on_match: OnMatch | None) -> list[Match]:

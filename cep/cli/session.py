@@ -109,7 +109,7 @@ class Session:
 
     def _read(self) -> None:
         """Everything that is read, and what is due at its end."""
-        from cep.engine import run_sources
+        from cep.reading import run_sources
 
         with self._progress_line() as self._progress:
             run_sources(

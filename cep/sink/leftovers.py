@@ -26,33 +26,47 @@ class LeftoverFile:
 
     def late(self, event: LateEvent) -> None:
         """Write an event that came after the clock had passed its time."""
-        self._write(
-            {
-                "source": event.source,
-                "position": event.position,
-                "time": format_time(event.time_us),
-                "late_by_s": event.by_us / 1_000_000,
-                **_raw(event.raw),
-            }
-        )
+        self.write(late_record(event))
 
     def reject(self, source: str, record: Reject) -> None:
         """Write a record that could not be read as an event."""
-        self._write(
-            {
-                "source": source,
-                "position": record.position,
-                "line": record.line_number,
-                "reason": record.reason,
-                **_raw(record.raw),
-            }
-        )
+        self.write(reject_record(source, record))
 
-    def _write(self, record: dict[str, object]) -> None:
-        self._out.write(json_text(record).encode() + b"\n")
+    def write(self, record: str) -> None:
+        """Write a record that is text already."""
+        self._out.write(record.encode() + b"\n")
+
+    def flush(self) -> None:
+        self._out.flush()
 
     def close(self) -> None:
         self._out.close()
+
+
+def late_record(event: LateEvent) -> str:
+    """An event that came too late, as JSON text."""
+    return json_text(
+        {
+            "source": event.source,
+            "position": event.position,
+            "time": format_time(event.time_us),
+            "late_by_s": event.by_us / 1_000_000,
+            **_raw(event.raw),
+        }
+    )
+
+
+def reject_record(source: str, record: Reject) -> str:
+    """A record that could not be read as an event, as JSON text."""
+    return json_text(
+        {
+            "source": source,
+            "position": record.position,
+            "line": record.line_number,
+            "reason": record.reason,
+            **_raw(record.raw),
+        }
+    )
 
 
 def _raw(raw: object) -> dict[str, object]:

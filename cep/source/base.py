@@ -153,6 +153,11 @@ class Input(Protocol):
         ...
 
     @property
+    def format(self) -> str:
+        """The name of its format."""
+        ...
+
+    @property
     def remark(self) -> str | None:
         """What has become of it since it was last read, if that must be said."""
         ...

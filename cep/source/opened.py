@@ -49,6 +49,8 @@ class Opened:
         self.options = options
         self.start = start
         self.remark: str | None = None
+        self.format = ""
+        """The name of its format, once that is known."""
         self._pieces = self._find(path, start)
         self.path = self._pieces[-1].path
         file = open_file(self.path)

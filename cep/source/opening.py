@@ -46,6 +46,7 @@ def open_source(
     kind = kind or detect(path, opened.head)
     if kind == "json" and not opened.head.lstrip().startswith(b"["):
         kind = "jsonl"
+    opened.format = kind
     if opened.options.follow and kind in _WHOLE:
         raise SourceError(f"{path}: {_WHOLE[kind]} cannot be followed")
     if kind in _WITH_LINES:
