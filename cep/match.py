@@ -139,7 +139,8 @@ class Match:
                 node = node[2]
             nodes.reverse()
             self._history = nodes
-        return self._history
+        history: list[Any] = self._history
+        return history
 
     def _rest(self) -> _More:
         if self._more is None:

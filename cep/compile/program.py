@@ -252,12 +252,15 @@ class Program:
                 if entry.source is not None:
                     continue
                 item = (part.order, part.handlers[entry.number])
-                if path is None:
+                gates = part.dispatch.gates if path is None else ((path, (entry.value,)),)
+                if not gates:
                     always.append(item)
-                else:
-                    by_value = tables.setdefault(self.shape.attributes[path], {})
-                    by_value.setdefault(entry.value, []).append(item)
+                for field, values in gates:
+                    by_value = tables.setdefault(self.shape.attributes[field], {})
+                    for value in values:
+                        by_value.setdefault(value, []).append(item)
         if len(tables) > 1:
+            # Also where gates let one rule in by several fields.
             merged = _several_tables(tables, always)
             return _loop("merged(e)")(merged=merged)
         if not tables:
@@ -310,20 +313,28 @@ def _together(items: Sequence[Ordered]) -> Handler:
 def _several_tables(
     tables: Mapping[str, Mapping[Any, list[Ordered]]], always: list[Ordered]
 ) -> Callable[[Any], Handler | None]:
-    """Rules that dispatch on different fields: one look-up a field, handlers in order of rules."""
-    lookups = list(tables.items())
+    """Rules that dispatch on different fields: one look-up a field, handlers in order of rules, a
+    rule that several fields let in once. Which handlers go together is found out once for each
+    combination that comes."""
+    lookups = [(attrgetter(attribute), table.get) for attribute, table in tables.items()]
+    known: dict[tuple[int, ...], Handler | None] = {}
 
     def find(event: Any) -> Handler | None:
-        found = list(always)
-        for attribute, table in lookups:
+        hits = []
+        for value_of, get in lookups:
             try:
-                found += table.get(getattr(event, attribute), ())
+                hits.append(get(value_of(event)))
             except TypeError:
-                continue
-        if not found:
-            return None
-        found.sort(key=_by_order)
-        return _together(found)
+                hits.append(None)
+        combination = tuple(map(id, hits))
+        try:
+            return known[combination]
+        except KeyError:
+            found = [*always, *(item for hit in hits if hit is not None for item in hit)]
+            found.sort(key=_by_order)
+            unique = list({id(handler): (order, handler) for order, handler in found}.values())
+            known[combination] = _together(unique) if unique else None
+            return known[combination]
 
     return find
 

@@ -57,10 +57,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """`path`: the field that decides (None: none does); the entries of a rule."""
+    """`path`: the field that decides (None: none does alone); the entries of a rule.
+
+    `gates`, where no field decides alone: fields with constants, one of which every event has that
+    the rule can use. They come of streams that are made of several others, each told by a field of
+    its own. The one entry for input events is then only for events that a gate lets through.
+    """
 
     path: Path | None
     entries: tuple[Entry, ...]
+    gates: tuple[tuple[Path, tuple[object, ...]], ...] = ()
 
 
 def dispatch(
@@ -86,6 +92,7 @@ def dispatch_atoms(
     """How events find their way to these atoms; with `strict` all events of their streams do."""
     finder = _Finder(atoms, strict, lists, type_of)
     path = finder.best_path()
+    gates = finder.gates() if path is None else ()
     entries: list[Entry] = []
     if path is None:
         _append(entries, finder, None, None, None)
@@ -94,7 +101,7 @@ def dispatch_atoms(
             _append(entries, finder, None, path, value)
     for source in finder.sources():
         _append(entries, finder, source, None, None)
-    return Dispatch(path, tuple(entries))
+    return Dispatch(path, tuple(entries), gates)
 
 
 def _append(
@@ -141,6 +148,21 @@ class _Finder:
         )
         return fitting[0][1] if fitting else None
 
+    def gates(self) -> tuple[tuple[Path, tuple[object, ...]], ...]:
+        """For each way to belong a field with constants; none where some way has none."""
+        found: dict[Path, dict[object, None]] = {}
+        for origin in self._deciding():
+            choices = []
+            for path in sorted(self._paths(origin)):
+                values = self._allowed_by(origin.filters, path) or []
+                if len(values) <= MOST and self._hash_well(path, values):
+                    choices.append((len(values), path, values))
+            if not choices:
+                return ()
+            _, path, values = min(choices, key=lambda choice: choice[:2])
+            found.setdefault(path, {}).update(dict.fromkeys(values))
+        return tuple((path, tuple(values)) for path, values in found.items())
+
     def _paths(self, origin: Origin) -> set[Path]:
         found: set[Path] = set()
         for condition in origin.filters:
@@ -150,8 +172,10 @@ class _Finder:
         return found
 
     def _hashes_well(self, path: Path) -> bool:
+        return self._hash_well(path, self.constants(path))
+
+    def _hash_well(self, path: Path, values: Sequence[object]) -> bool:
         """Texts can be looked up in any field; numbers only where no boolean can stand."""
-        values = self.constants(path)
         if all(isinstance(value, str) for value in values):
             return True
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
