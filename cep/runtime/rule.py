@@ -355,7 +355,7 @@ class RuleRun(Reporting):
         due = self._next_due(state)
         if due is not None:
             self.arm(state, max(due, now + 1))
-        elif not self._has_anything(state):
+        elif not self.holds(state):
             self.forget(state)
 
     def _clean(self, state: Any, now: int) -> None:
@@ -521,7 +521,8 @@ class RuleRun(Reporting):
         groups = [held] if slot.form == "one" else list(held.values())
         return min(_deadline(node, slot) for group in groups for node in group[0])
 
-    def _has_anything(self, state: Any) -> bool:
+    def holds(self, state: Any) -> bool:
+        """Whether a key has anything left that may matter."""
         return any(held_in(state, slot) for slot in self.plan.slots) or any(
             getattr(state, f"q{i}") is not None for i in range(len(self.plan.quiet))
         )
@@ -563,7 +564,7 @@ class RuleRun(Reporting):
         """Raises AssertionError where a state is not as it must be. For tests."""
         for key, state in self.states.items():
             assert state.key == key, "a state knows its key"
-            assert self._has_anything(state) or state.wake, "an empty state waits to be deleted"
+            assert self.holds(state) or state.wake, "an empty state waits to be deleted"
             due = self._next_due(state)
             if due is not None:
                 assert state.wake, f"{self.name} {key}: something is due but nothing will wake it"
