@@ -21,7 +21,7 @@ with `>` as it stands, and `true` never passes for 1.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -98,11 +98,16 @@ class EventShape:
     """
 
     def __init__(
-        self, uses: Mapping[Path, FieldUse], *, marks_repeats: bool = False, notes: int = 0
+        self,
+        uses: Mapping[Path, FieldUse],
+        *,
+        marks_repeats: bool = False,
+        notes: Sequence[str] = (),
     ) -> None:
         self.uses = dict(uses)
         self.marks_repeats = marks_repeats
-        self.notes = notes
+        self.notes = tuple(notes)
+        """What is noted as `n0`, `n1`, …, by names that are the same in other rulesets too."""
         self.attributes = {path: f"f{i}" for i, path in enumerate(self.uses)}
         self._nested = [path for path in self.uses if len(path) > 1]
         self._heads = list(dict.fromkeys(path[0] for path in self._nested))
@@ -122,7 +127,7 @@ class EventShape:
         if self.marks_repeats:
             names["r"] = int
             defaults["r"] = 0
-        for i in range(self.notes):
+        for i in range(len(self.notes)):
             names[f"n{i}"] = Any
             defaults[f"n{i}"] = None
         rename = {name: f"{secret}.{name}" for name in names}

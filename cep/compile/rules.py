@@ -150,7 +150,9 @@ def compile_rules(
     uses = [use for automaton in automata for use in _uses(automaton, streams)]
     uses += _stream_uses(rules, streams)
     uses += [(path, FieldUse(kind, asked)) for path, kind, asked in watched.uses()]
-    shape = EventShape(merge_uses(uses), marks_repeats=bool(watched.bits), notes=len(watched.notes))
+    shape = EventShape(
+        merge_uses(uses), marks_repeats=bool(watched.bits), notes=[*map(meaning, watched.notes)]
+    )
     fresh = CompiledRules(rules, streams, shape, lists, watched, earlier or {})
     return _compile_all(automata, fresh)
 

@@ -92,7 +92,7 @@ class StreamTable:
 
     def find(self, key: Any, path: Path) -> Any:
         row = self.rows.get(key_of(key))
-        return None if row is None else row[1][path]
+        return None if row is None else row[1].get(path)  # an earlier version kept other paths
 
     def finder(self, path: Path) -> Callable[[Any], Any]:
         return lambda key: self.find(key, path)

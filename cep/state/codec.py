@@ -17,7 +17,7 @@ the rules that run then. `codec_of` gives the codec of a rule; it knows the rule
   byte for byte but for the space around it. It is a text where a line is nested so deep that not
   every reader of JSON would take it; `["m", {…}]` for a mapping that a host or another format gave
   (see `cep.state.values`); null for the event of an expected key. A fifth item holds what else the
-  engine noted: `s`, the derived stream; `r`, repeats; `n0`, …, fields that asked a table.
+  engine noted: `s`, the derived stream; `r`, repeats; by their meaning, fields that asked a table.
 * `h`: the nodes of histories, in the order in which they were made, as [event, position, number] of
   a first event and [event, position, number, node before] of a later one; a node that took its
   event with a whole group has [event, position, number, list, size, newest time, newest start].
@@ -476,7 +476,7 @@ class EventCodec:
     def __init__(self, shape: EventShape, decode_line: DecodeLine) -> None:
         self.shape = shape
         self.decode_line = decode_line
-        self._notes = tuple(f"n{i}" for i in range(shape.notes))
+        self._notes = {name: f"n{i}" for i, name in enumerate(shape.notes)}
         self._marks = shape.marks_repeats or bool(shape.notes)
         self._source = ("", '""')
         """The source of the last event and how it is written: most have the same."""
@@ -502,8 +502,8 @@ class EventCodec:
             more = {"s": event.s} if event.s is not None else {}
             if self.shape.marks_repeats and event.r:
                 more["r"] = event.r
-            for name in self._notes:
-                noted = getattr(event, name)
+            for name, attribute in self._notes.items():
+                noted = getattr(event, attribute)
                 if noted is not None:
                     more[name] = to_json(noted)
             row.append(more)
@@ -533,7 +533,9 @@ class EventCodec:
         event.t, event.pos = row.t, row.pos
         event.src = sys.intern(row.src) if row.src.__class__ is str else from_json(row.src)
         for name, content in (row.more or {}).items():
-            setattr(event, name, from_json(content))
+            attribute = self._notes.get(name, name)
+            if hasattr(event, attribute):  # other rules may note other things
+                setattr(event, attribute, from_json(content))
         return event
 
     def _decoded(self, original: bytes) -> Any:

@@ -373,3 +373,35 @@ def test_the_file_says_which_versions_there_are(tmp_path: Path) -> None:
     assert store.keeper is not None
     assert store.keeper.store.check() == []
     store.suspend()
+
+
+def test_what_was_noted_is_found_by_what_it_means(play) -> None:
+    rules = """
+    table owners from O key host
+    stream S from A { select { host = host  owner = owners[host].who  %s } }
+    rule r { by host sequence within 10m { a: S  b: B } alert "{a.owner}" { x = a.owner } }
+    """
+    run = play(rules % "")
+    run.event("O", 1, host="h", who="eve")
+    run.event("A", 2, host="h")
+    run.event("O", 3, host="h", who="bob")
+    changed = (rules % "first = owners[host].aa").replace("{ x = a", "{ y = a.first  x = a")
+    assert run.change(changed) == {"r": "output"}
+    run.restart()
+    run.event("B", 4, host="h")
+    run.end()
+    assert [(m.message, m.fields) for m in run.found] == [("eve", {"x": "eve", "y": None})]
+
+
+def test_a_table_of_which_more_is_asked(play) -> None:
+    rules = """
+    table last from P key sku
+    rule r { by u sequence within 10m { a: A  b: B where n > last[sku].price } %s }
+    """
+    run = play(rules % "")
+    run.event("P", 1, sku="tea", price=4, name="Tea")
+    run.event("A", 2)
+    assert run.change(rules % 'alert "x" { name = last[b.sku].name }') == {"r": "output"}
+    run.event("B", 3, sku="tea", n=5)
+    run.end()
+    assert [match.fields for match in run.found] == [{"name": None}]

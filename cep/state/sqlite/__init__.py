@@ -16,7 +16,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 from cep.state.handover import Handover
 from cep.state.lock import FileLock
@@ -24,6 +24,7 @@ from cep.state.sqlite import reading
 from cep.state.sqlite.file import (
     connect,
     is_passing,
+    look_only,
     plain_errors,
     prepare,
     read_view,
@@ -32,7 +33,7 @@ from cep.state.sqlite.file import (
 from cep.state.sqlite.writing import Writing
 from cep.state.store import Epoch, Owner, Size, Snapshot, StateError, StateText
 
-__all__ = ["SqliteStore", "read_view"]
+__all__ = ["SqliteStore", "look", "read_view", "start_over"]
 
 PATIENCE = 30.0
 """Seconds that `commit` and `close` wait for a disk that is full or a file that is locked."""
@@ -164,6 +165,33 @@ class SqliteStore:
             else:
                 return self._handover.done()
         return None
+
+
+def start_over(path: str) -> None:
+    """Remove a state file with all that is in it, if there is one.
+
+    Raises `StateError` if an engine uses it, and for a file that is no state file.
+    """
+    if not os.path.exists(path):
+        return
+    lock = FileLock(path)
+    try:
+        if _length(path):
+            read_view(path, "checkpoints", limit=1)
+        for ending in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                os.unlink(path + ending)
+    except OSError as error:
+        raise StateError(f"cannot remove {path}: {error.strerror}") from error
+    finally:
+        lock.release()
+
+
+@contextmanager
+def look(path: str) -> Iterator[Snapshot]:
+    """The last epoch of a file, also while an engine uses it. Raises `StateError`."""
+    with plain_errors(path), closing(look_only(path)) as connection:
+        yield reading.snapshot(connection, path)
 
 
 def _open(path: str) -> tuple[sqlite3.Connection, sqlite3.Connection, int]:

@@ -91,18 +91,22 @@ def _step(name: str, statements: tuple[str, ...]) -> Callable[[Database], None]:
 
 
 def read_view(
-    path: str, view: str, where: dict[str, str] | None = None, limit: int = -1
+    path: str,
+    view: str,
+    where: dict[str, str] | None = None,
+    limit: int = -1,
+    largest: str | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of a documented view, also while an engine uses the file.
 
-    `where` says what columns must be equal to; `limit` how many rows at most. Raises `StateError`
-    if there is no such file or view.
+    `where` says what columns must be equal to; `limit` how many rows at most; `largest` names the
+    column whose largest values come first. Raises `StateError` if there is no such file or view.
     """
     where = where or {}
-    if not Path(path).is_file():
-        raise StateError(f"there is no state file {path}")
+    require_file(path)
     conditions = " and ".join(f"{_quoted(column)} = ?" for column in where) or "true"
-    query = f"select * from {_quoted(view)} where {conditions} limit ?"
+    order = f"order by {_quoted(largest)} desc" if largest is not None else ""
+    query = f"select * from {_quoted(view)} where {conditions} {order} limit ?"
     with plain_errors(path), closing(_look(path)) as connection:
         known = [row[1] for row in connection.execute(f"pragma table_info({_quoted(view)})")]
         if not known:
@@ -112,6 +116,20 @@ def read_view(
                 raise StateError(f"the view {view} has no {column}: it has {', '.join(known)}")
         rows = connection.execute(query, (*where.values(), limit)).fetchall()
     return [dict(row) for row in rows]
+
+
+def require_file(path: str) -> None:
+    """Raises `StateError` where there is no such file."""
+    if not Path(path).is_file():
+        raise StateError(f"there is no state file {path}")
+
+
+def look_only(path: str) -> sqlite3.Connection:
+    """A connection that only reads, and takes rows as they are."""
+    require_file(path)
+    connection = _look(path)
+    connection.row_factory = None
+    return connection
 
 
 def _look(path: str) -> sqlite3.Connection:
