@@ -822,7 +822,7 @@ class _Handler:
             self.w(f"done.append(({members}))")
             return
         target = self.a.states[index]
-        names = {v: self._updated(v, state, position) for v in target.variables}
+        names = {v: self._updated(v, state, edge, position) for v in target.variables}
         self._insert(target, members, names)
         self._arm_deadline(target, {RUN: "nd[4]", GROUP: "g[1]"}.get(history, "t"))
 
@@ -838,10 +838,12 @@ class _Handler:
         elif reach_of(target) or group_bounds(self.a, target):
             self.w(f"run.arm_reach(st, {target.index}, t)")
 
-    def _updated(self, variable: Variable, state: State | None, position: Position) -> str:
+    def _updated(
+        self, variable: Variable, state: State | None, edge: Edge, position: Position
+    ) -> str:
         """Code of a variable's value after taking the event at `position` from `state`."""
         old = None
-        if state is not None and survives(variable, position, state):
+        if state is not None and survives(variable, edge, position, state):
             old = _var(state, variable) if variable in state.variables else None
         if variable.kind == "before":
             return old if old is not None else "nd[0].t" if state is not None else "t"

@@ -13,6 +13,7 @@ FORMS = {
     "one": "runs in one group",
     "hash": "runs in groups, found by {by}",
     "list": "runs in a list, each one tested",
+    "single": "one run at most",
 }
 """How the runs of a state are kept, and what an event costs there."""
 

@@ -223,12 +223,12 @@ def _uses(automaton: Automaton, state: State) -> set[Variable]:
     return found
 
 
-def survives(variable: Variable, position: Position, state: State) -> bool:
-    """Whether the variable's value after taking an event at `position` depends on the one before,
-    in `state`."""
+def survives(variable: Variable, edge: Edge, position: Position, state: State) -> bool:
+    """Whether the variable's value after taking `edge` to `position` depends on the one before, in
+    `state`."""
     before = state.may_be_bound
     if variable.kind == "before":
-        return not (variable.step == position.step and position.copy == 0)
+        return not (variable.step == position.step and edge.bounds and edge.bounds.entering)
     if variable.kind == "began":
         group = position.group_start
         return not (group is not None and str(group[0]) == variable.step and position.group_first)
@@ -252,7 +252,7 @@ def _find_variables(automaton: Automaton) -> None:
                 position = automaton.positions[edge.target]
                 target = automaton.entered[edge.target]
                 after = live[target] if target is not None else set()
-                wanted |= {v for v in after if survives(v, position, state)}
+                wanted |= {v for v in after if survives(v, edge, position, state)}
             for target in successors(state):
                 wanted |= live[target]
             wanted = {v for v in wanted if _known(v, state)}
