@@ -37,9 +37,10 @@ def late_advice(late: int, longest: int, options: RunOptions) -> str:
     """What to do about events that came after the clock had passed them."""
     text = f"{counted(late, 'event')} {_were(late)} late by up to {_rounded(longest)}"
     delay = nice_delay(longest)
-    if options.follow or delay is not None:
-        return f"{text}: try --delay {delay or duration(longest)}"
-    return f"{text}: try --sort"
+    if delay is None and not options.follow:
+        return f"{text}: try --sort"
+    sort = "" if options.follow or longest < 60 * SECOND else ", or --sort"
+    return f"{text}: try --delay {delay or duration(longest)}{sort}"
 
 
 def _were(number: int) -> str:
@@ -54,12 +55,14 @@ def _rounded(micros: int) -> str:
     return f"{micros / SECOND:.3g} s"
 
 
-def reject_advice(rejected: int, options: RunOptions) -> str:
-    """Where to find what could not be read."""
+def reject_advice(rejected: int, options: RunOptions, first: str | None = None) -> str:
+    """Where to find what could not be read; `first` is the place and the reason of the first."""
     text = f"{counted(rejected, 'record')} {_were(rejected)} rejected"
     if options.rejects is not None:
         return f"{text}: see {options.rejects} for the reasons"
-    return f"{text}: --rejects FILE writes them there with the reasons"
+    if first is None:
+        return f"{text}: --rejects FILE writes them there with the reasons"
+    return f"{text}; --rejects FILE writes them there with the reasons. The first: {first}"
 
 
 def field_advice(field: str, rules: Iterable[str], seen: Iterable[str], none: str) -> str:
@@ -75,12 +78,13 @@ def stream_advice(stream: str, type_field: str, seen: Iterable[object], none: st
     """A stream that is told by its type and got no event."""
     values = [str(value) for value in seen]
     shown = ", ".join(values[:LISTED]) + (", …" if len(values) > LISTED else "")
-    found = f"values seen: {shown}" if values else "no event has that field (see --type-field)"
+    other = f"--type-field names another, `stream {stream} where …` needs none"
+    found = f"values seen: {shown}" if values else f"no event has that field; {other}"
     got = "no events" if none == NO_EVENT else none
     return f"stream {stream} got {got}: type field is `{type_field}`; {found}"
 
 
-def advice(engine: Engine, options: RunOptions) -> Iterator[str]:
+def advice(engine: Engine, options: RunOptions, first_reject: str | None = None) -> Iterator[str]:
     """One line for each thing that the user may want to change, the most certain first."""
     stats = engine.stats
     if stats.events == 0 and stats.rejected == 0:
@@ -88,7 +92,7 @@ def advice(engine: Engine, options: RunOptions) -> Iterator[str]:
     if stats.late:
         yield late_advice(stats.late, stats.late_max_us, options)
     if stats.rejected:
-        yield reject_advice(stats.rejected, options)
+        yield reject_advice(stats.rejected, options, first_reject)
     if stats.events:
         yield from _advice_on_silent_rules(engine)
 

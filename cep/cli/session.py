@@ -29,7 +29,7 @@ from cep.source.base import SourceError
 if TYPE_CHECKING:
     from cep.match import Match
     from cep.ruleset import Ruleset
-    from cep.source.base import Source
+    from cep.source.base import Reject, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,7 @@ class Session:
         self._rejects = open_leftovers(options.rejects, read)
         sinks = open_outputs(options.output, options.exec_command, options.exec_timeout, read)
         self._outputs = Fanout(sinks, warn)
+        self._first_reject: str | None = None
         self._progress: Progress | None = None
         self._started = perf_counter()
 
@@ -106,6 +107,13 @@ class Session:
             self._engine.on_late = self._late.late
         if self._rejects is not None:
             self._engine.on_reject = self._rejects.reject
+        else:
+            self._engine.on_reject = self._note_first_reject
+
+    def _note_first_reject(self, source: str, reject: Reject) -> None:
+        if self._first_reject is None:
+            line = f":{reject.line_number}" if reject.line_number else ""
+            self._first_reject = f"{source}{line}: {reject.reason}"
 
     def _read(self) -> None:
         """Everything that is read, and what is due at its end."""
@@ -152,7 +160,7 @@ class Session:
         undecided = self._engine.undecided
         for line in undecided_lines(undecided, everything=self._options.stats):
             say(line)
-        for line in advice(self._engine, self._options):
+        for line in advice(self._engine, self._options, self._first_reject):
             warn(printable(line))
         if self._options.stats:
             for line in rule_table(stats):

@@ -46,7 +46,7 @@ def test_late_events() -> None:
         "312 events were late by up to 4.2 s: try --delay 5s"
     )
     assert late_advice(1, 90 * 60 * SECOND, options()) == (
-        "1 event was late by up to 90 min: try --delay 2h"
+        "1 event was late by up to 90 min: try --delay 2h, or --sort"
     )
     assert late_advice(2, 100 * HOUR, options()) == (
         "2 events were late by up to 4.2 d: try --sort"
@@ -57,6 +57,10 @@ def test_late_events() -> None:
 def test_rejects() -> None:
     assert reject_advice(1, options()) == (
         "1 record was rejected: --rejects FILE writes them there with the reasons"
+    )
+    assert reject_advice(7, options(), "a.csv:2: no time: there is no field `time`") == (
+        "7 records were rejected; --rejects FILE writes them there with the reasons. "
+        "The first: a.csv:2: no time: there is no field `time`"
     )
     assert reject_advice(2, options(rejects="bad.jsonl")) == (
         "2 records were rejected: see bad.jsonl for the reasons"
@@ -81,7 +85,7 @@ def test_streams_without_events() -> None:
     )
     assert stream_advice("login", "kind", [], "none of the first 1,000 events") == (
         "stream login got none of the first 1,000 events: type field is `kind`; no event has that "
-        "field (see --type-field)"
+        "field; --type-field names another, `stream login where …` needs none"
     )
 
 
