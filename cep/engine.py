@@ -285,6 +285,11 @@ class Engine:
         start, where it is to go on. None without state, or before any."""
         return self.keeper.durable_position if self.keeper is not None else None
 
+    @property
+    def state_problem(self) -> str | None:
+        """Why the state cannot be written at the moment (it is tried again), or None."""
+        return self.keeper.store.problem if self.keeper is not None else None
+
     def checkpoint(self, on_match: OnMatch | None = None) -> list[Match]:
         """Makes everything up to now durable before it returns; gives the matches that waited for
         it. Raises StateError where that fails, and ValueError without `state`."""

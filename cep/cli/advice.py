@@ -37,9 +37,10 @@ def late_advice(late: int, longest: int, options: RunOptions) -> str:
     """What to do about events that came after the clock had passed them."""
     text = f"{counted(late, 'event')} {_were(late)} late by up to {_rounded(longest)}"
     delay = nice_delay(longest)
-    if delay is None and not options.follow:
+    can_sort = not options.follow and options.state is None
+    if delay is None and can_sort:
         return f"{text}: try --sort"
-    sort = "" if options.follow or longest < 60 * SECOND else ", or --sort"
+    sort = "" if not can_sort or longest < 60 * SECOND else ", or --sort"
     return f"{text}: try --delay {delay or duration(longest)}{sort}"
 
 

@@ -30,13 +30,19 @@ def closing_line(stats: Stats, undecided: int, seconds: float) -> str:
     return f"{', '.join(counts)} in {seconds:.1f} s ({rate:,.0f} events/s)"
 
 
-def undecided_lines(undecided: Sequence[Undecided], *, everything: bool) -> Iterator[str]:
-    """The absences that were still open at the end, the earliest deadline first."""
+def undecided_lines(
+    undecided: Sequence[Undecided], *, everything: bool, go_on: bool = False
+) -> Iterator[str]:
+    """The absences that were still open at the end, the earliest deadline first; `go_on`: the next
+    run goes on with them."""
     from cep.event_time import format_time
 
     if not undecided:
         return
-    yield "undecided at the end of the input (--at-end says what becomes of them):"
+    if go_on:
+        yield "still open, and kept for the next run:"
+    else:
+        yield "undecided at the end of the input (--at-end says what becomes of them):"
     listed = sorted(undecided, key=lambda one: (one.deadline_us, one.rule))
     for one in listed if everything else listed[:SHOWN]:
         key = " ".join(f"{name}={_value(value)}" for name, value in one.key.items())

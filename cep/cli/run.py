@@ -61,10 +61,31 @@ AT_END = ("undecided", "assume-quiet", "discard")
 @click.option(
     "--at-end",
     type=click.Choice(AT_END),
-    default="undecided",
-    show_default=True,
-    help="What becomes of absences whose deadline is after the last event: listed, taken as having "
-    "happened, or dropped.",
+    help="What becomes of absences whose deadline is after the last event: listed (the default), "
+    "taken as having happened, or dropped. With --state it says that the input has ended for good.",
+)
+@click.option(
+    "--state",
+    metavar="FILE",
+    help="Keep everything the run remembers in this SQLite file, and go on from it next time.",
+)
+@click.option(
+    "--checkpoint-every",
+    type=DURATION,
+    metavar="DURATION",
+    help="How often the state is made durable. [1s]",
+)
+@click.option(
+    "--deliver",
+    type=click.Choice(("after-commit", "now")),
+    help="Whether matches go out when the state that knows of them is durable, or at once. "
+    "[after-commit]",
+)
+@click.option(
+    "--from",
+    "start_from",
+    type=click.Choice(("state", "beginning")),
+    help="Go on from the state, or put it away and start over. [state]",
 )
 @click.option("--stats", is_flag=True, help="Print numbers for each rule at the end.")
 @click.option("--quiet", "-q", is_flag=True, help="Only matches and errors.")
@@ -84,4 +105,19 @@ def command(arguments: tuple[str, ...], **options: object) -> int:
         if sys.stdin.isatty():
             raise click.UsageError("no input: name a file, or pipe one in")
         inputs = ["-"]
+    _check_state_options(options)
     return execute(RunOptions(rules=rules, inputs=inputs, **options))  # type: ignore[arg-type]
+
+
+def _check_state_options(options: dict[str, object]) -> None:
+    """What goes together with --state, and what does not."""
+    if options["state"] is None:
+        for name in ("checkpoint_every", "deliver", "start_from"):
+            if options[name] is not None:
+                option = {"start_from": "from"}.get(name, name).replace("_", "-")
+                raise click.UsageError(f"--{option} needs --state FILE")
+    elif options["sort"]:
+        raise click.UsageError(
+            "--sort reads all of its input before the first event, so it cannot be taken up again: "
+            "leave out --state, or use --delay in place of --sort"
+        )

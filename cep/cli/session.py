@@ -13,23 +13,30 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from cep.cli import durable
 from cep.cli.advice import advice
 from cep.cli.closing import closing_line, rule_table, undecided_lines
 from cep.cli.exits import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
 from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
 from cep.cli.progress import Progress, total_size, wanted
-from cep.cli.reading import Loading, load_rules
+from cep.cli.reading import Loading, load_rules, show_diagnostics
 from cep.cli.speech import Problem, complain, say, warn
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.fanout import Fanout
 from cep.sink.text import printable
 from cep.source.base import SourceError
+from cep.state.store import StateError
 
 if TYPE_CHECKING:
+    from cep.engine import Engine
     from cep.match import Match
     from cep.ruleset import Ruleset
     from cep.source.base import Reject, Source
+
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at files of lists and tables, and at how the state fares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +57,11 @@ class RunOptions:
     follow: bool = False
     late: str | None = None
     rejects: str | None = None
-    at_end: str = "undecided"
+    at_end: str | None = None
+    state: str | None = None
+    checkpoint_every: int | None = None
+    deliver: str | None = None
+    start_from: str | None = None
     stats: bool = False
     quiet: bool = False
     fail_on_match: bool = False
@@ -60,7 +71,8 @@ def execute(options: RunOptions) -> int:
     """Run the rules over the inputs; the exit code."""
     loading = Loading(settings=options.settings, type_field=options.type_field)
     ruleset = load_rules(options.rules, loading, options.rule, warnings=not options.quiet)
-    with clean_stop() if options.follow else nullcontext(Stop()) as stop:
+    stops_between_blocks = options.follow or options.state is not None
+    with clean_stop() if stops_between_blocks else nullcontext(Stop()) as stop:
         code = Session(ruleset, options, stop).run()
     return code or stop.code
 
@@ -69,22 +81,34 @@ class Session:
     """A run: its engine, its sources and its outputs, from the first event to the last word."""
 
     def __init__(self, ruleset: Ruleset, options: RunOptions, stop: Stop) -> None:
-        from cep.engine import Engine
-
         self._options = options
-        self._engine = Engine(ruleset, delay=options.delay)
-        self._paths, self._sources = open_sources(options, stop)
-        read = [*options.rules, *self._paths]
-        self._late = open_leftovers(options.late, read)
-        self._rejects = open_leftovers(options.rejects, read)
-        sinks = open_outputs(options.output, options.exec_command, options.exec_timeout, read)
-        self._outputs = Fanout(sinks, warn)
+        self._stop = stop
+        self._engine = durable.open_engine(ruleset, options)
+        try:
+            self._open(ruleset)
+        except BaseException:
+            self._engine.abandon()
+            raise
         self._first_reject: str | None = None
         self._progress: Progress | None = None
-        self._started = perf_counter()
+        self._problem: str | None = None
+        self._looked = self._started = perf_counter()
+
+    def _open(self, ruleset: Ruleset) -> None:
+        options, lengths = self._options, durable.kept_lengths(self._engine)
+        self._before = self._engine.stats
+        self._idle = ruleset.checked.idle
+        self._paths, self._sources = open_sources(self._engine, options, self._stop)
+        read = [*options.rules, *self._paths, *([options.state] if options.state else [])]
+        self._late = open_leftovers(options.late, read, lengths)
+        self._rejects = open_leftovers(options.rejects, read, lengths)
+        command, timeout = options.exec_command, options.exec_timeout
+        sinks = open_outputs(options.output, command, timeout, read, lengths)
+        self._outputs = Fanout(sinks, warn, strict=lengths is not None)
 
     def run(self) -> int:
         """Read to the end, or to the first thing that ends it; then say what was found."""
+        durable.tell_start(self._engine, self._sources, self._options)
         self._connect_leftovers()
         code = _guarded(self._read)
         code = _guarded(self._close) or code
@@ -100,15 +124,21 @@ class Session:
 
     @property
     def _found(self) -> int:
-        return self._engine.stats.matches + self._engine.stats.timeouts
+        stats = durable.this_run(self._engine.stats, self._before)
+        return stats.matches + stats.timeouts
 
     def _connect_leftovers(self) -> None:
+        if self._rejects is None:
+            self._engine.on_reject = self._note_first_reject
+        if self._engine.keeper is not None:
+            durable.deliver_after_commit(
+                self._engine, self._outputs.settle, self._late, self._rejects
+            )
+            return
         if self._late is not None:
             self._engine.on_late = self._late.late
         if self._rejects is not None:
             self._engine.on_reject = self._rejects.reject
-        else:
-            self._engine.on_reject = self._note_first_reject
 
     def _note_first_reject(self, source: str, reject: Reject) -> None:
         if self._first_reject is None:
@@ -117,17 +147,45 @@ class Session:
 
     def _read(self) -> None:
         """Everything that is read, and what is due at its end."""
-        from cep.reading import run_sources
+        from cep.reading import Live, run_sources
 
+        follow, keeps_state = self._options.follow, self._options.state is not None
         with self._progress_line() as self._progress:
             run_sources(
                 self._engine,
                 self._sources,
                 on_matches=self._write,
                 on_progress=self._advance if self._progress is not None else None,
+                between=self._between,
                 sort=self._options.sort,
+                live=Live(self._stop.event, self._idle) if follow or keeps_state else None,
+                stop=self._stop.event if keeps_state and not follow else None,
             )
-            self._write(self._engine.close(at_end=self._options.at_end))
+            self._end()
+
+    def _end(self) -> None:
+        """The input has been read. With state it has ended only if that is said."""
+        at_end, was_stopped = self._options.at_end, self._stop.event.is_set()
+        if self._options.state is None:
+            self._write(self._engine.close(at_end=at_end or "undecided"))
+            return
+        if at_end is not None and not was_stopped:
+            self._write(self._engine.close(at_end=at_end))
+        durable.suspend(self._engine, self._write)
+
+    def _between(self) -> None:
+        """Between two blocks, now and then: what must be looked at while the run goes on."""
+        now = perf_counter()
+        if now - self._looked < LOOK_EVERY:
+            return
+        self._looked = now
+        if self._options.follow:
+            reloaded = self._engine.reload_files()
+            show_diagnostics(reloaded.problems)
+        problem = self._engine.state_problem
+        if problem is not None and problem != self._problem:
+            warn(f"{problem}; the run goes on and tries again")
+        self._problem = problem
 
     def _progress_line(self) -> Progress | nullcontext[None]:
         if not wanted(self._options.quiet):
@@ -148,7 +206,8 @@ class Session:
             self._outputs.write(matches)
 
     def _close(self) -> None:
-        """Close the outputs, also after a fault."""
+        """Close the outputs, also after a fault; then the state stays as the last checkpoint."""
+        self._engine.abandon()
         for leftovers in (self._late, self._rejects):
             if leftovers is not None:
                 leftovers.close()
@@ -158,14 +217,18 @@ class Session:
         """Open absences, advice, numbers: in this order, so that the numbers stand last."""
         stats = self._engine.stats
         undecided = self._engine.undecided
-        for line in undecided_lines(undecided, everything=self._options.stats):
+        keeps_state = self._options.state is not None
+        lines = undecided_lines(undecided, everything=self._options.stats, go_on=keeps_state)
+        for line in lines:
             say(line)
+        durable.tell_loose_ends(self._sources)
         for line in advice(self._engine, self._options, self._first_reject):
             warn(printable(line))
         if self._options.stats:
             for line in rule_table(stats):
                 say(line)
-        say(closing_line(stats, len(undecided), perf_counter() - self._started))
+        read = durable.this_run(stats, self._before)
+        say(closing_line(read, len(undecided), perf_counter() - self._started))
 
 
 def _may_print(options: RunOptions) -> bool:
@@ -179,7 +242,7 @@ def _guarded(work: Callable[[], None]) -> int:
         work()
     except ClosedPipe:
         return PIPE_CLOSED
-    except (SinkError, SourceError) as error:
+    except (SinkError, SourceError, StateError) as error:
         complain(str(error))
         return WRONG_USE
     except KeyboardInterrupt:
@@ -189,13 +252,20 @@ def _guarded(work: Callable[[], None]) -> int:
     return DONE
 
 
-def open_sources(options: RunOptions, stop: Stop) -> tuple[list[str], list[Source]]:
+def open_sources(engine: Engine, options: RunOptions, stop: Stop) -> tuple[list[str], list[Source]]:
     """The inputs by their paths, opened; `Problem` for one that cannot be read."""
-    from cep.source import SourceOptions, expand, open_source
+    from cep.source import SourceOptions, expand
 
-    reading = SourceOptions(follow=options.follow, stop=stop.event)
+    keeps_state = options.state is not None
+    reading = SourceOptions(
+        follow=options.follow,
+        stop=stop.event,
+        poll=0.0,  # the loop over all sources waits
+        live=options.follow or keeps_state,
+        whole_lines=keeps_state and options.at_end is None,
+    )
     try:
         paths = expand(options.inputs)
-        return paths, [open_source(path, options.format, reading) for path in paths]
+        return paths, durable.open_inputs(engine, paths, options.format, reading)
     except SourceError as error:
         raise Problem(str(error)) from error

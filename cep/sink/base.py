@@ -43,6 +43,10 @@ class Sink(Protocol):
     def flush(self) -> None:
         """Hand everything taken so far to the system, so that others can see it."""
 
+    def settle(self) -> int | None:
+        """Make everything taken so far durable. The length that a restart cuts the output to; None
+        where nothing can be cut or need be."""
+
     def close(self) -> None:
         """Flush and let go. The sink is not used again; closing twice is harmless."""
 

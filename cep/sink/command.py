@@ -60,6 +60,10 @@ class CommandSink:
     def flush(self) -> None:
         """Nothing to do: a command has ended before the next one starts."""
 
+    def settle(self) -> int | None:
+        """What a command has done cannot be cut off."""
+        return None
+
     def close(self) -> None:
         """Nothing to do."""
 

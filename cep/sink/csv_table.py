@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 class CsvSink:
     """Writes a header and one row for each match to `path`, or to standard output for `-`."""
 
-    def __init__(self, path: str) -> None:
-        self._out = OutputFile(path)
+    def __init__(self, path: str, keep: int | None = None) -> None:
+        self._out = OutputFile(path, keep)
         self.name = self._out.name
-        self._write_rows([COLUMNS])
+        if self._out.is_empty:
+            self._write_rows([COLUMNS])
 
     def write(self, matches: Sequence[Match]) -> None:
         self._write_rows([tuple(row(match).values()) for match in matches])
@@ -36,6 +37,9 @@ class CsvSink:
 
     def flush(self) -> None:
         self._out.flush()
+
+    def settle(self) -> int | None:
+        return self._out.settle()
 
     def close(self) -> None:
         self._out.close()

@@ -1,12 +1,14 @@
 """All sinks of a run together: every match goes to each of them, and their faults are kept.
 
 A sink that cannot go on is reported once and left out; the others go on, and what it missed is
-counted. When none is left the run has no purpose: the last fault is raised. A sink that holds up
-the run is told of too.
+counted. When none is left the run has no purpose: the last fault is raised. In a `strict` run,
+which can be taken up again with nothing lost, the first fault is. A sink that holds up the run is
+told of too.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -46,7 +48,10 @@ class Fanout:
     counts what some sink did not take.
     """
 
-    def __init__(self, sinks: Sequence[Sink], report: Callable[[str], None]) -> None:
+    def __init__(
+        self, sinks: Sequence[Sink], report: Callable[[str], None], *, strict: bool = False
+    ) -> None:
+        self._strict = strict
         self.accounts = [Account(sink) for sink in sinks]
         self._report = report
         self._started = perf_counter()
@@ -92,9 +97,17 @@ class Fanout:
         account.failed = True
         if isinstance(fault, ClosedPipe):
             self._left = fault
-        if self._left is not None or all(other.failed for other in self.accounts):
+        if self._strict or self._left is not None or all(o.failed for o in self.accounts):
             raise fault
         self._report(f"{fault}; the run goes on without this output")
+
+    def settle(self) -> dict[str, int]:
+        """Make everything durable; the length of each file, by its absolute path. Raises
+        `SinkError`."""
+        lengths = {a.sink.name: a.sink.settle() for a in self.accounts if not a.failed}
+        return {
+            os.path.abspath(name): length for name, length in lengths.items() if length is not None
+        }
 
     def close(self) -> None:
         """Close all sinks, also when one fails; then tell of undelivered matches and slow sinks.

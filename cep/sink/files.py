@@ -1,11 +1,14 @@
 """The byte file under the file sinks: standard output or a path, errors in plain words.
 
 A path is opened at once and emptied, so that an unwritable place is known before the first event
-is read. Files are buffered; `flush` is what makes a match visible.
+is read. Files are buffered; `flush` is what makes a match visible. A run that goes on opens it with
+the length that was durable (`keep`): what lies behind is cut off, since it will be written again.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from typing import BinaryIO
 
@@ -25,21 +28,33 @@ class OutputFile:
     b'{}\\n'
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, keep: int | None = None) -> None:
         self.name = "standard output" if path == "-" else path
         self._owned = path != "-"
         self._file: BinaryIO | None
+        self._settled: int | None = None
         with plain_errors(self.name):
-            self._file = (
-                open(path, "wb", buffering=BUFFER)  # noqa: SIM115 - closed by close()
-                if self._owned
-                else sys.stdout.buffer
-            )
+            self._file = _opened(path, keep) if self._owned else sys.stdout.buffer
+            self._can_be_cut = self._owned and stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+            self.is_empty = not self._can_be_cut or self._file.tell() == 0
 
     def write(self, data: bytes) -> None:
         assert self._file is not None, f"{self.name} is closed"
         with plain_errors(self.name):
             self._file.write(data)
+
+    def settle(self) -> int | None:
+        """Forces what has been written to the disk; the length of the file, if it can be cut."""
+        if self._file is None or not self._can_be_cut:
+            self.flush()
+            return None
+        with plain_errors(self.name):
+            length = self._file.tell()
+            if length != self._settled:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._settled = length
+        return length
 
     def flush(self) -> None:
         if self._file is not None:
@@ -56,3 +71,14 @@ class OutputFile:
                 file.close()
             else:
                 file.flush()
+
+
+def _opened(path: str, keep: int | None) -> BinaryIO:
+    """The file, empty or with its first `keep` bytes (all of them, should there be fewer)."""
+    if not keep or not os.path.isfile(path):
+        return open(path, "wb", buffering=BUFFER)
+    file = open(path, "r+b", buffering=BUFFER)  # noqa: SIM115 - closed by close()
+    if file.seek(0, os.SEEK_END) > keep:
+        file.truncate(keep)
+    file.seek(0, os.SEEK_END)
+    return file

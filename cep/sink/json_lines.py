@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class JsonLinesSink:
     """Writes each match as one line of JSON to `path`, or to standard output for `-`."""
 
-    def __init__(self, path: str) -> None:
-        self._out = OutputFile(path)
+    def __init__(self, path: str, keep: int | None = None) -> None:
+        self._out = OutputFile(path, keep)
         self.name = self._out.name
 
     def write(self, matches: Sequence[Match]) -> None:
@@ -23,6 +23,9 @@ class JsonLinesSink:
 
     def flush(self) -> None:
         self._out.flush()
+
+    def settle(self) -> int | None:
+        return self._out.settle()
 
     def close(self) -> None:
         self._out.close()

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class LeftoverFile:
     """A JSON lines file of records that the engine could not use."""
 
-    def __init__(self, path: str) -> None:
-        self._out = OutputFile(path)
+    def __init__(self, path: str, keep: int | None = None) -> None:
+        self._out = OutputFile(path, keep)
+        self.name = path
 
     def late(self, event: LateEvent) -> None:
         """Write an event that came after the clock had passed its time."""
@@ -38,6 +39,10 @@ class LeftoverFile:
 
     def flush(self) -> None:
         self._out.flush()
+
+    def settle(self) -> int | None:
+        """Make what was written durable; the length of the file."""
+        return self._out.settle()
 
     def close(self) -> None:
         self._out.close()

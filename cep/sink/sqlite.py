@@ -51,6 +51,10 @@ class SqliteSink:
     def flush(self) -> None:
         """Nothing to do: each batch is a transaction of its own."""
 
+    def settle(self) -> int | None:
+        """Nothing to cut: a row that is written again replaces itself."""
+        return None
+
     def close(self) -> None:
         with _plain_errors(self.name):
             self._connection.close()

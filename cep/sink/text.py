@@ -35,8 +35,8 @@ _UNPRINTABLE = re.compile(
 class TextSink:
     """Writes one readable line for each match to `path`, or to standard output for `-`."""
 
-    def __init__(self, path: str, *, color: bool = False) -> None:
-        self._out = OutputFile(path)
+    def __init__(self, path: str, keep: int | None = None, *, color: bool = False) -> None:
+        self._out = OutputFile(path, keep)
         self.name = self._out.name
         self._color = color
         self._rule_width = 0
@@ -48,6 +48,9 @@ class TextSink:
 
     def flush(self) -> None:
         self._out.flush()
+
+    def settle(self) -> int | None:
+        return self._out.settle()
 
     def close(self) -> None:
         self._out.close()

@@ -74,11 +74,12 @@ class Followed:
         self.position = self._now.base + self._now.done
         self.turned = self.over = False
         self.problem: str | None = None
+        self._closed = False
 
     @property
     def parts(self) -> list[Part]:
         """The files so far, the present one last."""
-        return [*self._earlier, self._now.part()]
+        return self._earlier if self._closed else [*self._earlier, self._now.part()]
 
     def read(self, size: int) -> bytes:
         self.turned = False
@@ -99,7 +100,10 @@ class Followed:
         return chunk
 
     def close(self) -> None:
-        self._now.reader.close()
+        if not self._closed:
+            self._earlier.append(self._now.part())
+            self._closed = True
+            self._now.reader.close()
 
     def _was_replaced(self) -> bool:
         if self._path is None:

@@ -105,6 +105,8 @@ class Opened:
             return self._files.parts
         if not self.is_regular:
             return ()
+        if self.resumed_at is not None:
+            return self.resumed_at.parts
         status = self._status
         base = self._pieces[-1].base or 0
         return [Part(base, fingerprint(self.head), status.st_dev, status.st_ino)]
