@@ -72,6 +72,8 @@ class Keeper:
         self._unwanted = 0
         self._given: list[Found] = []
         """What the last call gave: delivered, if there is a next call."""
+        self._has_given = False
+        """Whether that call came to its end. What one that failed had to give, the next one gives."""
         self._delivered: list[str] = []
         """Ids that the next epoch takes out of the outbox."""
         self.trusting = True
@@ -175,9 +177,10 @@ class Keeper:
 
     def _take_in(self, found: Sequence[Found]) -> None:
         """At the beginning of each call: what the last one gave is delivered, `found` is new."""
-        if self.trusting:
-            self.confirm(self._given)
-        self._given = []
+        if self._has_given:
+            if self.trusting:
+                self.confirm(self._given)
+            self._given, self._has_given = [], False
         for match in found:
             self._open[id(match)] = match
         if self.deliver == "now":
@@ -187,11 +190,13 @@ class Keeper:
         """At the end of each call: what goes out now."""
         committed = self.checkpointer.committed if self._waiting else 0
         while self._waiting and self._waiting[0][0] <= committed:
-            _, matches, leftovers = self._waiting.popleft()
-            self._given += matches
+            _, matches, leftovers = self._waiting[0]
             if leftovers and self.on_leftovers is not None:
                 self.on_leftovers(leftovers)
                 self._delivered += [row.id for row in leftovers]
+            self._waiting.popleft()
+            self._given += matches
+        self._has_given = True
         return list(self._given)
 
     # ------------------------------------------------------------------ epochs
@@ -213,11 +218,13 @@ class Keeper:
         return self._give()
 
     def _begin(self, progress: Progress) -> None:
+        # What may fail comes before anything is taken out of here, so that it can be tried again.
+        self.checkpointer.make_room()
+        progress.sink_lengths = self.lengths()
         progress.rules = [*self._untold, *self._finished()]
         self._untold = []
         progress.outbox += [*map(_out_row, self._open.values()), *self._notes]
         progress.delivered, self._delivered = self._delivered, []
-        progress.sink_lengths = self.lengths()
         matches = [] if self.deliver == "now" else list(self._open.values())
         leftovers = [row for row in self._notes if row.pending]
         self._open, self._notes, self._unwanted = {}, [], 0

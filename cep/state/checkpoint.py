@@ -130,10 +130,14 @@ class Checkpointer:
         """The number that the changes of now will have."""
         return self.program.rules[0].epoch if self.program.rules else self.number + 1
 
-    def begin(self, progress: Progress) -> int:
-        """Closes the epoch; gives its number. An epoch before it that is not encoded yet is
-        encoded now and handed over."""
+    def make_room(self) -> None:
+        """Hands over the epoch that was closed last, encoding what is left of it. Raises StateError
+        where the one before it still cannot be written; nothing has changed then."""
         self._hand_over()
+
+    def begin(self, progress: Progress) -> int:
+        """Closes the epoch, once there is room for it; gives its number."""
+        self.make_room()
         number = self.open_number
         self._epoch = Epoch(
             number=number,

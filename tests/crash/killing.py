@@ -49,7 +49,6 @@ class Toll:
     lives: int = 0
     phases: Counter[str] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
-    epochs: int = 0
 
     def add(self, other: Toll) -> None:
         """Takes in the toll of other work."""
@@ -57,7 +56,6 @@ class Toll:
         self.lives += other.lives
         self.phases += other.phases
         self.places += other.places
-        self.epochs += other.epochs
 
     def histogram(self) -> str:
         """The phases with a bar for each; a kill may stand in two (each thread has its own)."""
@@ -164,7 +162,7 @@ class Hunt:
 
     def _some_trap(self) -> str:
         depth = int(DEEPEST ** self.rnd.random())
-        return f"{self.rnd.choice(list(self.parts))}:{depth}"
+        return f"{self.rnd.choice(list(self.parts))}:{depth}:{self.rnd.choice(['stay', 'go'])}"
 
     def _caught(self, victim: Victim, trap: str, spared: bool) -> str:
         """Waits for the moment of the kill; where the victim then is, empty if it has ended."""

@@ -5,8 +5,8 @@ any moment and also where a fault would hurt most:
 
 * on the signal USR1 it writes to the pipe `VICTIM_PIPE` where each of its threads is, and goes on;
   whoever sent it kills it as soon as that has come;
-* with `VICTIM_AT=part:n` it counts the lines that run in a part of the product (`PARTS`); at the
-  n-th it says so on the pipe and stands still there until it is killed.
+* with `VICTIM_AT=part:n:stay` it counts the lines that run in a part of the product (`PARTS`); at
+  the n-th it says so on the pipe and stands still there until it is killed, or (`go`) runs on.
 
 The product itself knows nothing of this.
 """
@@ -39,13 +39,20 @@ PARTS = {
 STANDS_STILL = 30.0
 """Seconds to wait for the kill."""
 
+BLOCK = 1 << 14
+"""Bytes that are read at once: less than usual, so that there are more places between blocks."""
+
+_FUNCTION = 1
+"""Flag of code that is a function's and not a module's or a class's."""
+
 
 class Trap:
-    """Stops whichever thread comes to the `count`-th line that runs in `part`."""
+    """Catches whichever thread comes to the `count`-th line that runs in `part`."""
 
-    def __init__(self, part: str, count: int, pipe: int) -> None:
+    def __init__(self, part: str, count: int, stay: bool, pipe: int) -> None:
         self._paths = tuple(f"{ROOT}/{path}" for path in PARTS[part])
         self._left = count
+        self._stay = stay
         self._pipe = pipe
 
     def set(self) -> None:
@@ -54,14 +61,16 @@ class Trap:
         sys.settrace(self._enter)
 
     def _enter(self, frame: FrameType, event: str, arg: object) -> Any:
-        return self._line if frame.f_code.co_filename.startswith(self._paths) else None
+        code = frame.f_code
+        inside = code.co_flags & _FUNCTION and code.co_filename.startswith(self._paths)
+        return self._line if inside else None
 
     def _line(self, frame: FrameType, event: str, arg: object) -> Any:
         self._left -= 1
         if self._left == 0:
             place = f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in x\n'
             os.write(self._pipe, place.encode())
-            time.sleep(STANDS_STILL)
+            time.sleep(STANDS_STILL if self._stay else 0)
         return self._line
 
 
@@ -71,9 +80,12 @@ def main() -> int:
     faulthandler.register(signal.SIGUSR1, file=pipe, all_threads=True, chain=False)
     os.write(pipe, b"armed\n")
     sys.path.insert(0, str(ROOT))
-    part, _, count = os.environ.get("VICTIM_AT", "").partition(":")
-    if count:
-        Trap(part, int(count), pipe).set()
+    from cep.source import base
+
+    base.BLOCK = BLOCK
+    if trap := os.environ.get("VICTIM_AT"):
+        part, count, way = trap.split(":")
+        Trap(part, int(count), way == "stay", pipe).set()
     if sys.argv[1] == "host":
         from tests.crash.host import serve
 

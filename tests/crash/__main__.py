@@ -1,0 +1,58 @@
+"""`python -m tests.crash`: kills engines at random moments until none of it is luck any more.
+
+In: how many kills, with which seed. Each scenario in turn is killed until its log is through, then
+what it has found is compared with an undisturbed run. Out: for each run its kills, and at the end
+a histogram of where the kills fell; exit code 1 where something was missing or stood twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.crash.killing import Toll
+from tests.crash.scenarios import SCENARIOS
+
+
+def main() -> int:
+    """Kills as often as it is asked to."""
+    options = _options()
+    total, failed, began = Toll(), 0, time.monotonic()
+    for seed in itertools.count(options.seed):
+        if total.kills >= options.kills:
+            break
+        make = SCENARIOS[seed % len(SCENARIOS)]
+        folder = Path(tempfile.mkdtemp(prefix="cep-crash-"))
+        scenario = make(folder, seed, options.events)
+        try:
+            toll = scenario.hunt(options.each, options.life)
+        except AssertionError as error:
+            failed += 1
+            print(f"seed {seed}, {scenario.name}: FAILED in {folder}\n  {error}", flush=True)
+            continue
+        total.add(toll)
+        print(f"seed {seed}, {scenario.name}: {toll.kills} kills, all is there", flush=True)
+    print(f"\n{total.kills} kills in {time.monotonic() - began:.0f} s; where they fell:")
+    print(total.histogram())
+    if options.places:
+        print(*(f"{n:5} {place}" for place, n in total.places.most_common()), sep="\n")
+    return 1 if failed else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("--kills", type=int, default=200, help="how many in all")
+    parser.add_argument("--each", type=int, default=20, help="how many for one log, at most")
+    parser.add_argument("--events", type=int, default=8000, help="length of a log")
+    parser.add_argument("--life", type=float, default=2.0, help="longest life in seconds")
+    parser.add_argument("--seed", type=int, default=1, help="of the first log")
+    parser.add_argument("--places", action="store_true", help="also print the lines of the kills")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""What is killed: each scenario makes its input, says how the victim is started, and compares what
+is there at the end with what an undisturbed run gives.
+
+In: a folder, a seed, the number of events. Out: what a `Hunt` needs, and `verify`, which raises
+AssertionError where a match is missing, stands twice, or is another one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from cep.cli.main import run
+from tests.crash.killing import Hunt, Toll
+from tests.crash.make_log import lines
+
+RULES = Path(__file__).with_name("rules.cep")
+
+
+def same(wanted: Iterable[str], found: Iterable[str], what: str) -> None:
+    """The same texts, each as often, in the same order."""
+    wanted, found = list(wanted), list(found)
+    if wanted == found:
+        return
+    due, there = Counter(wanted), Counter(found)
+    missing, more = due - there, there - due
+    raise AssertionError(
+        f"{what}: {missing.total()} of {len(wanted)} are missing, {more.total()} are too many"
+        f" (missing {[*missing][:2]}, too many {[*more][:2]})"
+        + ("; the order differs" if due == there else "")
+    )
+
+
+def text_lines(path: Path) -> list[str]:
+    """The lines of a file, none where there is no file."""
+    return path.read_text().splitlines() if path.exists() else []
+
+
+class Scenario:
+    """A log, the rules, and the folder in which the victim works."""
+
+    name = "log"
+    rounds = 1
+
+    def __init__(self, folder: Path, seed: int, events: int) -> None:
+        self.folder = folder
+        self.rnd = random.Random(seed)
+        self.log = folder / "log.jsonl"
+        self.lines = lines(seed, events)
+        self.log.write_text("".join(self.lines))
+        self.rules = folder / "rules.cep"
+        shutil.copy(RULES, self.rules)
+
+    @property
+    def arguments(self) -> list[str]:
+        raise NotImplementedError
+
+    def hunt(self, most: int, longest_life: float) -> Toll:
+        """Kills until the work is done, then compares."""
+        toll = Toll()
+        for number in range(self.rounds):
+            self.begin(number)
+            kills = most * (number + 1) // self.rounds - most * number // self.rounds
+            errors = self.folder / "errors"
+            hunt = Hunt(self.arguments, self.rnd, errors, kills, longest_life)
+            hunt.meanwhile = self.meanwhile
+            toll.add(hunt.run())
+        self.verify()
+        return toll
+
+    def begin(self, number: int) -> None:
+        """Before each round of killing."""
+
+    def meanwhile(self) -> None:
+        """Between two lives."""
+
+    def verify(self) -> None:
+        raise NotImplementedError
+
+
+class Host(Scenario):
+    """A program that uses the engine, with its own position."""
+
+    name = "host program"
+
+    @property
+    def arguments(self) -> list[str]:
+        return ["host", *map(str, (self.rules, self.log, self.folder / "cep.db", self.folder))]
+
+    def verify(self) -> None:
+        import cep
+
+        with self.log.open("rb") as log:
+            found = cep.Engine(cep.load(str(self.rules))).process(log)
+        wanted = [match.to_json().decode() for match in found]
+        table = sqlite3.connect(self.folder / "found.db")
+        same(sorted(wanted), (r for (r,) in table.execute(_SORTED)), "the host's table")
+        same(set(wanted), set(text_lines(self.folder / "found.jsonl")), "the host's file")
+
+
+_SORTED = "select record from found order by record"
+
+
+class CommandLine(Scenario):
+    """`cep run --state` over a file, with every kind of output."""
+
+    name = "cep run"
+    outputs = ("found.jsonl", "found.db", "found.csv", "found.txt")
+
+    def inputs(self) -> Sequence[Path]:
+        """What is read."""
+        return [self.log]
+
+    @property
+    def arguments(self) -> list[str]:
+        state = ["--state", str(self.folder / "cep.db"), "--checkpoint-every", "20ms"]
+        return [*self._run(self.folder, self.inputs()), *state]
+
+    def _run(self, folder: Path, inputs: Sequence[Path]) -> list[str]:
+        places = [str(folder / name) for name in self.outputs]
+        outputs = [part for place in places for part in ("-o", place)]
+        leftovers = ["--late", folder / "late.jsonl", "--rejects", folder / "rejects.jsonl"]
+        return ["run", str(self.rules), *map(str, inputs), *outputs, *map(str, leftovers)]
+
+    def undisturbed(self) -> Path:
+        """The folder with what a run gives that nobody disturbs and that keeps no state."""
+        folder = self.folder / "undisturbed"
+        folder.mkdir()
+        assert run([*self._run(folder, self.inputs()), "--quiet"]) == 0
+        return folder
+
+    def verify(self) -> None:
+        wanted = self.undisturbed()
+        for name in ("found.jsonl", "found.csv", "found.txt", "late.jsonl", "rejects.jsonl"):
+            same(text_lines(wanted / name), text_lines(self.folder / name), name)
+        same(_rows(wanted / "found.db"), _rows(self.folder / "found.db"), "found.db")
+
+
+def _rows(path: Path) -> list[str]:
+    table = sqlite3.connect(path)
+    return [json.dumps(row) for row in table.execute("select * from matches order by id")]
+
+
+class TwoLogs(CommandLine):
+    """Two inputs, merged by time, one of them compressed."""
+
+    name = "two inputs"
+
+    def __init__(self, folder: Path, seed: int, events: int) -> None:
+        super().__init__(folder, seed, events)
+        self.log.write_text("".join(self.lines[::2]))
+        with gzip.open(folder / "other.jsonl.gz", "wt") as other:
+            other.write("".join(self.lines[1::2]))
+
+    def inputs(self) -> Sequence[Path]:
+        return [self.log, self.folder / "other.jsonl.gz"]
+
+
+class Growing(CommandLine):
+    """A log that grows between the runs, by whole lines and by parts of them."""
+
+    name = "growing log"
+    rounds = 4
+
+    def begin(self, number: int) -> None:
+        whole = "".join(self.lines).encode()
+        end = len(whole) * (number + 1) // self.rounds
+        if number + 1 < self.rounds:
+            end = whole.rindex(b"\n", 0, end) + 1
+        self.log.write_bytes(whole[:end])
+
+
+SCENARIOS: Sequence[Callable[[Path, int, int], Scenario]] = (Host, CommandLine, TwoLogs, Growing)
