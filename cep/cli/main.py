@@ -26,6 +26,7 @@ COMMANDS = {
     "test": "Run the tests that stand in rule files.",
     "fmt": "Format rule files.",
     "explain": "Show what a rule means and how it is run.",
+    "state": "Look into a state file, and take care of it.",
     "rules": "List, show and copy the ready-made rules.",
     "demo": "Run ready-made rules over a sample log.",
     "functions": "List the functions of the rule language.",

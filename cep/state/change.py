@@ -39,7 +39,7 @@ from dsl.diagnostics import RuleError
 ValueT = TypeVar("ValueT")
 Kind = Literal["new", "kept", "constants", "output", "structure", "removed"]
 Held = Mapping[Owner, tuple[int, int]]
-"""How many keys and runs (of windows: events) are stored, by owner."""
+"""How many keys with runs, and runs (of windows: events), are stored, by owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def held_by(rows: Iterable[tuple[Owner, StateRow]]) -> Held:
     held: dict[Owner, tuple[int, int]] = {}
     for owner, row in rows:
         keys, runs = held.get(owner, (0, 0))
-        held[owner] = keys + 1, runs + row.runs
+        held[owner] = keys + (row.runs > 0), runs + row.runs
     return held
 
 

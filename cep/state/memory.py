@@ -57,12 +57,16 @@ class MemoryStore:
             host_position=self._last.host_position,
             states=lambda: (_text(owner, row) for owner, row in self._rows()),
             outbox=lambda: (row for row in self._outbox.values() if row.pending),
+            rows=self._rows,
             held=self._held,
         )
 
     def _held(self) -> dict[Owner, tuple[int, int]]:
         return {
-            owner: (len(rows), sum(row.runs for row in rows.values()))
+            owner: (
+                sum(row.runs > 0 for row in rows.values()),
+                sum(row.runs for row in rows.values()),
+            )
             for owner, rows in self._states.items()
         }
 

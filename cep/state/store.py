@@ -152,8 +152,10 @@ class Snapshot:
     """All states in one pass, in no particular order."""
     outbox: Callable[[], Iterator[OutRow]]
     """What waits to be delivered, oldest first."""
+    rows: Callable[[], Iterator[tuple[Owner, StateRow]]]
+    """The same as `states`, with the columns beside the states."""
     held: Callable[[], dict[Owner, tuple[int, int]]] = dict
-    """How many keys, and how many runs in them, are stored of each owner."""
+    """How many keys with runs, and how many runs in them, are stored of each owner."""
 
 
 class Size(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from cep.state.sqlite.file import given_name, plain_errors, primary_code
-from cep.state.store import OutRow, Owner, RuleVersion, Snapshot, SourceRow, StateText
+from cep.state.store import OutRow, Owner, RuleVersion, Snapshot, SourceRow, StateRow, StateText
 
 PIECE_ROWS = 10_000
 """Most rows that are read at once."""
@@ -58,6 +58,7 @@ def snapshot(connection: sqlite3.Connection, path: str) -> Snapshot:
         host_position=msgspec.json.decode(position),
         states=lambda: _all_states(connection, path),
         outbox=lambda: _outbox(connection, path),
+        rows=lambda: _all_rows(connection, path),
         held=lambda: _held(connection, path),
     )
 
@@ -74,9 +75,17 @@ def _all_states(connection: sqlite3.Connection, path: str) -> Iterator[StateText
                 yield owners[owner], key, state
 
 
+def _all_rows(connection: sqlite3.Connection, path: str) -> Iterator[tuple[Owner, StateRow]]:
+    with plain_errors(path):
+        owners = _owners(connection)
+        query = "select owner, key, state, step, first_us, due_us, runs from _states"
+        for owner, *columns in connection.execute(query):
+            yield owners[owner], StateRow(*columns)
+
+
 def _held(connection: sqlite3.Connection, path: str) -> dict[Owner, tuple[int, int]]:
     query = """
-        select kind, name, count(*), sum(runs) from _states join _owners
+        select kind, name, sum(runs > 0), sum(runs) from _states join _owners
         on _owners.number = _states.owner group by _states.owner"""
     with plain_errors(path):
         found = connection.execute(query)
