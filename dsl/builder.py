@@ -469,6 +469,14 @@ class _Builder:
         *clauses: Any,
     ) -> ast.Step:
         parts = self.gather(node, clauses)
+        if stream.span.text == "not":
+            self.found.error(
+                "E010",
+                stream.span,
+                "`not` cannot stand here",
+                help="for what must not come write `no`; a stream of that name stands between "
+                "backticks",
+            )
         return ast.Step(stream, label, mode, quantifier, **parts, span=self.span(node))
 
     def mode(self, node: RawTree, word: Word) -> str:
