@@ -111,6 +111,10 @@ class Stats:
     per_rule: dict[str, RuleStats] = field(default_factory=dict)
 
 
+_TOTALS = ("matches", "timeouts", "suppressed", "unknown", "dropped")
+"""The numbers of rules that `Stats` has the sums of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Undecided:
     """An absence that is still open: the rule, its key, when it would become true."""
@@ -201,6 +205,8 @@ class Engine:
         self._rejected = 0
         self._closed = False
         self._durable = state is not None
+        self._retired: dict[str, int] = {}
+        """What rules have counted that were replaced."""
         self.keeper: Keeper | None = None
         self._earlier: list[RuleVersion] = []
         """Without state: the versions of rules that were replaced."""
@@ -447,12 +453,9 @@ class Engine:
         )
         for rule in self.program.rules:
             stats.per_rule.setdefault(rule.name, RuleStats()).add(rule)
-        for one in stats.per_rule.values():
-            stats.matches += one.matches
-            stats.timeouts += one.timeouts
-            stats.suppressed += one.suppressed
-            stats.unknown += one.unknown
-            stats.dropped += one.dropped
+        for name in _TOTALS:
+            now = sum(getattr(one, name) for one in stats.per_rule.values())
+            setattr(stats, name, now + self._retired.get(name, 0))
         return stats
 
     def reload_files(self) -> Reloaded:
@@ -486,30 +489,43 @@ class Engine:
         >>> engine.reload(cep.loads("rule big { on payment where amount > 50 }")).changes[0].kind
         'constants'
         """
+        before = self.stats
         with self._alone():
             if self.keeper is None:
-                return self._reload_in_memory(ruleset, restart)
-            from cep.state.change import succession
+                done = self._reload_in_memory(ruleset, restart)
+            else:
+                done = self._reload_with_state(self.keeper, ruleset, restart)
+        now = self.stats
+        for name in _TOTALS:  # what rules have counted that are gone counts on
+            lost = getattr(before, name) - getattr(now, name)
+            self._retired[name] = self._retired.get(name, 0) + lost
+        return done
 
-            succession(ruleset, self.keeper.versions, self.keeper.held, restart)  # it can be done
-            matches = self.keeper.checkpoint(self.program.take(), self._progress)
-            snapshot = self.keeper.store.load()
-            following = succession(ruleset, snapshot.rules, snapshot.held(), restart)
-            self._change_rules(ruleset, following)
-            self.keeper.go_on(self.program, following, self.ingest.decode, snapshot)
-            return RulesReloaded(following.changes, matches)
+    def _reload_with_state(
+        self, keeper: Keeper, ruleset: Ruleset, restart: Collection[str]
+    ) -> RulesReloaded:
+        from cep.state.change import succession
+
+        succession(ruleset, keeper.versions, keeper.held, restart)  # to know that it can be done
+        matches = keeper.checkpoint(self.program.take(), self._progress)
+        snapshot = keeper.store.load()
+        following = succession(ruleset, snapshot.rules, snapshot.held(), restart)
+        self._change_rules(ruleset, following)
+        keeper.go_on(self.program, following, self.ingest.decode, snapshot)
+        return RulesReloaded(following.changes, matches)
 
     def _reload_in_memory(self, ruleset: Ruleset, restart: Collection[str]) -> RulesReloaded:
         from cep.state.change import Succession, held_by, succession
         from cep.state.resume import go_on, name_owners
         from cep.state.snapshot import Memory
 
-        matches, clock = self.program.take(), self.program.time
+        clock = self.program.time
         name_owners(self.program, self.compiled)
         memory = Memory(self.program, self.ingest.decode)
         rows, counters = list(memory.rows()), memory.counters()
         versions = Succession(self.compiled, self._files, kept=self._earlier).versions()
         following = succession(ruleset, versions, held_by(rows), restart)
+        matches = self.program.take()
         self._change_rules(ruleset, following)
         self._earlier = versions
         name_owners(self.program, self.compiled)

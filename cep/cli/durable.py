@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cep.cli.outputs import refuse_overwriting
+from cep.cli.reloading import tell_changes
 from cep.cli.speech import Problem, counted, say, warn
 from cep.sink.leftovers import LeftoverFile
 from cep.sink.text import printable
@@ -33,7 +34,12 @@ def open_engine(ruleset: Ruleset, options: RunOptions) -> Engine:
     from cep.engine import Engine
 
     if options.state is None:
-        return Engine(ruleset, delay=options.delay)
+        return Engine(
+            ruleset,
+            delay=options.delay,
+            max_runs=options.max_runs,
+            max_state_bytes=options.max_state_bytes,
+        )
     refuse_overwriting(options.state, [*options.rules, *options.inputs, *options.output])
     every = SECOND if options.checkpoint_every is None else options.checkpoint_every
     try:
@@ -47,6 +53,9 @@ def open_engine(ruleset: Ruleset, options: RunOptions) -> Engine:
             state=options.state,
             checkpoint_every=every / SECOND,
             deliver=options.deliver or "after-commit",
+            restart=options.restart,
+            max_runs=options.max_runs,
+            max_state_bytes=options.max_state_bytes,
         )
     except StateError as error:
         raise Problem(str(error)) from error
@@ -80,6 +89,7 @@ def tell_start(engine: Engine, sources: Sequence[Source], options: RunOptions) -
     if not keeper.is_new:
         known = counted(len(engine.known_sources), "input")
         say(f"goes on from {options.state} (checkpoint {keeper.snapshot.number:,}, {known} known)")
+        tell_changes(engine)
     for source in sources:
         if source.input.remark is not None:
             warn(printable(source.input.remark))

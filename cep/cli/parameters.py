@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -32,6 +33,27 @@ class DurationType(click.ParamType):  # type: ignore[type-arg] # generic since c
         )
 
 
+class SizeType(click.ParamType):  # type: ignore[type-arg]
+    """A number of bytes: `500M`, `2G`, `1.5GiB`; a unit is a power of 1024."""
+
+    name = "size"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", str(value), re.IGNORECASE)
+        if found is None or (size := int(float(found[1]) * _UNITS[found[2].upper()])) < 1:
+            raise click.BadParameter(
+                f"{value!r} is no size; write it like 500M or 2G", ctx=ctx, param=param
+            )
+        return size
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
 class RulesType(click.ParamType):  # type: ignore[type-arg]
     """A file, a folder or `pack:NAME`: any text; the type is there for completion in a shell."""
 
@@ -50,6 +72,7 @@ class RulesType(click.ParamType):  # type: ignore[type-arg]
 
 
 DURATION = DurationType()
+SIZE = SizeType()
 RULES = RulesType()
 
 CommandT = TypeVar("CommandT", bound=Callable[..., object])

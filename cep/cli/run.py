@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cep.cli.parameters import DURATION, RULES, loading_options
+from cep.cli.parameters import DURATION, RULES, SIZE, loading_options
 from cep.cli.rule_files import split_arguments
 from cep.cli.session import RunOptions, execute
 
@@ -87,6 +87,30 @@ AT_END = ("undecided", "assume-quiet", "discard")
     type=click.Choice(("state", "beginning")),
     help="Go on from the state, or put it away and start over. [state]",
 )
+@click.option(
+    "--restart",
+    multiple=True,
+    metavar="RULE",
+    help="Drop what the state holds of this rule, so that it starts over; repeatable.",
+)
+@click.option(
+    "--reload",
+    is_flag=True,
+    help="Load the rules again when their files change, or at SIGHUP, without losing an event.",
+)
+@click.option(
+    "--max-runs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Most first events that all rules together may hold; above it the oldest are dropped.",
+)
+@click.option(
+    "--max-state-bytes",
+    type=SIZE,
+    metavar="SIZE",
+    help="Most memory that what the rules hold may take (500M, 2G); above it the oldest runs are "
+    "dropped.",
+)
 @click.option("--stats", is_flag=True, help="Print numbers for each rule at the end.")
 @click.option("--quiet", "-q", is_flag=True, help="Only matches and errors.")
 @click.option("--fail-on-match", is_flag=True, help="Exit code 1 if there is a match.")
@@ -106,6 +130,8 @@ def command(arguments: tuple[str, ...], **options: object) -> int:
             raise click.UsageError("no input: name a file, or pipe one in")
         inputs = ["-"]
     _check_state_options(options)
+    if options["reload"] and options["sort"]:
+        raise click.UsageError("--reload cannot be used with --sort")
     return execute(RunOptions(rules=rules, inputs=inputs, **options))  # type: ignore[arg-type]
 
 
@@ -116,6 +142,8 @@ def _check_state_options(options: dict[str, object]) -> None:
             if options[name] is not None:
                 option = {"start_from": "from"}.get(name, name).replace("_", "-")
                 raise click.UsageError(f"--{option} needs --state FILE")
+        if options["restart"]:
+            raise click.UsageError("--restart needs --state FILE")
     elif options["sort"]:
         raise click.UsageError(
             "--sort reads all of its input before the first event, so it cannot be taken up again: "

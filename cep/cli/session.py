@@ -21,6 +21,7 @@ from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
 from cep.cli.progress import Progress, total_size, wanted
 from cep.cli.reading import Loading, load_rules, show_diagnostics
+from cep.cli.reloading import Reloading
 from cep.cli.speech import Problem, complain, say, warn
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.fanout import Fanout
@@ -62,14 +63,23 @@ class RunOptions:
     checkpoint_every: int | None = None
     deliver: str | None = None
     start_from: str | None = None
+    restart: Sequence[str] = ()
+    reload: bool = False
+    max_runs: int | None = None
+    max_state_bytes: int | None = None
     stats: bool = False
     quiet: bool = False
     fail_on_match: bool = False
 
+    @property
+    def loading(self) -> Loading:
+        """How the rules are loaded."""
+        return Loading(settings=self.settings, type_field=self.type_field)
+
 
 def execute(options: RunOptions) -> int:
     """Run the rules over the inputs; the exit code."""
-    loading = Loading(settings=options.settings, type_field=options.type_field)
+    loading = options.loading
     ruleset = load_rules(options.rules, loading, options.rule, warnings=not options.quiet)
     stops_between_blocks = options.follow or options.state is not None
     with clean_stop() if stops_between_blocks else nullcontext(Stop()) as stop:
@@ -89,6 +99,11 @@ class Session:
         except BaseException:
             self._engine.abandon()
             raise
+        self._reloading: Reloading | None = None
+        if options.reload:
+            self._reloading = Reloading(
+                options.rules, options.loading, options.rule, options.restart, ruleset
+            )
         self._first_reject: str | None = None
         self._progress: Progress | None = None
         self._problem: str | None = None
@@ -110,7 +125,8 @@ class Session:
         """Read to the end, or to the first thing that ends it; then say what was found."""
         durable.tell_start(self._engine, self._sources, self._options)
         self._connect_leftovers()
-        code = _guarded(self._read)
+        with self._reloading.listening() if self._reloading is not None else nullcontext():
+            code = _guarded(self._read)
         code = _guarded(self._close) or code
         if code == PIPE_CLOSED:
             return code
@@ -175,6 +191,8 @@ class Session:
 
     def _between(self) -> None:
         """Between two blocks, now and then: what must be looked at while the run goes on."""
+        if self._reloading is not None:
+            self._write(self._reloading.turn(self._engine))
         now = perf_counter()
         if now - self._looked < LOOK_EVERY:
             return

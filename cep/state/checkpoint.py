@@ -188,6 +188,8 @@ class Checkpointer:
         for owner, rows in self._emptied.items():
             epoch.states[owner] = rows + epoch.states.get(owner, [])
         self._emptied = {}
+        if self._handed_over is not None:  # the one before, which may never have been asked for
+            self.number = self._handed_over
         self._handed_over = epoch.number
         self.store.submit(epoch)
 
