@@ -73,7 +73,7 @@ class Keeper:
         self._given: list[Found] = []
         """What the last call gave: delivered, if there is a next call."""
         self._has_given = False
-        """Whether that call came to its end. What one that failed had to give, the next one gives."""
+        """Whether that call came to its end; what one that failed had to give, the next gives."""
         self._delivered: list[str] = []
         """Ids that the next epoch takes out of the outbox."""
         self.trusting = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import shutil
 import sys
 import tempfile
 import time
@@ -28,14 +29,16 @@ def main() -> int:
         make = SCENARIOS[seed % len(SCENARIOS)]
         folder = Path(tempfile.mkdtemp(prefix="cep-crash-"))
         scenario = make(folder, seed, options.events)
+        toll = scenario.hunt(options.each, options.life)
+        total.add(toll)
         try:
-            toll = scenario.hunt(options.each, options.life)
+            scenario.verify()
         except AssertionError as error:
             failed += 1
             print(f"seed {seed}, {scenario.name}: FAILED in {folder}\n  {error}", flush=True)
-            continue
-        total.add(toll)
-        print(f"seed {seed}, {scenario.name}: {toll.kills} kills, all is there", flush=True)
+        else:
+            shutil.rmtree(folder)
+            print(f"seed {seed}, {scenario.name}: {toll.kills} kills, all is there", flush=True)
     print(f"\n{total.kills} kills in {time.monotonic() - began:.0f} s; where they fell:")
     print(total.histogram())
     if options.places:
