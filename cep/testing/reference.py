@@ -21,6 +21,12 @@ Decisions where the language leaves a choice:
 * `on timeout` waits until the last run with the same first event is gone, and stays silent when a
   match with that first event has been reported. Furthest: the latest node of the pattern, then the
   most steps with events.
+* Of an optional step left out at the end the gaps merge; all absences in it must be over.
+* A group's word (`next`, `any`) says how it is entered, before the word of its first step; of groups
+  that begin together the outermost one does. `sequence strict|any` is the word of steps only.
+* A `repeat` whose steps may all be left out may have empty rounds; they end it.
+* A step that has taken nothing is null in any condition, its counts and sums are 0.
+* The end of the input is over with the moment at which the clock stands: inclusive ends too.
 * A hidden match's `suppressed` is carried by a report in `[t + D, t + 2D)`.
 * `limit` is applied when an event is finished.
 """

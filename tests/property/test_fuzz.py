@@ -90,7 +90,7 @@ JSON = st.recursive(
 RECORDS = st.lists(
     st.fixed_dictionaries(
         {"type": st.sampled_from(["A", "B", "C"]) | JSON},
-        optional=dict.fromkeys("knjm", JSON),
+        optional=dict.fromkeys(["k", "n", "j", "m", "time"], JSON),
     ),
     max_size=6,
 )
@@ -107,7 +107,7 @@ def test_any_values_in_the_fields(rule: str, records: list[dict[str, Any]]) -> N
         for second, record in enumerate(records)
         for match in engine.process_at(record, START + second * 1_000_000)
     ]
-    for match in found + engine.close():
+    for match in found + engine.close() + cep.Engine(ruleset).process(records):
         match.to_json()
 
 
