@@ -12,6 +12,7 @@ may have been reached. Bytes are measured: of a sample of states, with everythin
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -146,7 +147,7 @@ class Sizes:
 
 def _inside(value: Any) -> Sequence[Any]:
     """The objects that a value holds."""
-    if isinstance(value, tuple | list | set | frozenset):
+    if isinstance(value, tuple | list | set | frozenset | deque):
         return list(value)
     if isinstance(value, dict):
         return [*value, *value.values()]

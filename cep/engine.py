@@ -373,7 +373,7 @@ class Engine:
         With state, `position` (any JSON value) says where the host stands after these events; it
         becomes durable together with what they have done, all of them or none.
         """
-        items = [events] if _is_event(events) else events
+        items = [events] if is_event(events) else events
         with self._alone():
             found: list[Match] = []
             for chunk in _chunks(items, 1000):
@@ -516,7 +516,7 @@ class Engine:
 
     def _reload_in_memory(self, ruleset: Ruleset, restart: Collection[str]) -> RulesReloaded:
         from cep.state.change import Succession, held_by, succession
-        from cep.state.resume import go_on, name_owners
+        from cep.state.resume import go_on, name_owners, rearm
         from cep.state.snapshot import Memory
 
         clock = self.program.time
@@ -531,7 +531,9 @@ class Engine:
         name_owners(self.program, self.compiled)
         states = [(owner, row.key, row.state or "") for owner, row in rows]
         memory = Memory(self.program, self.ingest.decode)
-        go_on(memory, following, states, clock if clock > -NEVER else None, counters)
+        known = clock if clock > -NEVER else None
+        go_on(memory, following, states, known, counters)
+        rearm(self.program, following, known)
         return RulesReloaded(following.changes, matches)
 
     def _change_rules(self, ruleset: Ruleset, following: Succession) -> None:
@@ -859,7 +861,7 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _is_event(given: Any) -> bool:
+def is_event(given: Any) -> bool:
     """Whether this is one event and not several. A pydantic model can be iterated, but is one."""
     if isinstance(given, Mapping | bytes | str) or hasattr(given, "model_dump"):
         return True

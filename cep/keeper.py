@@ -25,7 +25,7 @@ from cep.match import RecordedMatch
 from cep.state.change import Succession, gone
 from cep.state.checkpoint import Checkpointer, Progress
 from cep.state.codec import EventCodec
-from cep.state.resume import finished, go_on, leave_out, name_owners, note_moved
+from cep.state.resume import finished, go_on, leave_out, name_owners, note_moved, rearm
 from cep.state.snapshot import Memory
 from cep.state.store import Json, OutRow, Owner, RuleVersion, Snapshot, StateError, Store
 
@@ -111,6 +111,7 @@ class Keeper:
             program, self.memory, self.store, snapshot.number, self.every, unwanted
         )
         note_moved(program, moved)
+        rearm(program, following, snapshot.clock_us)
         self._untold = following.versions()
 
     @property

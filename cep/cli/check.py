@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,7 @@ from cep.cli.rule_files import rule_files
 from cep.cli.speech import Problem, colored, counted, paint, say
 
 if TYPE_CHECKING:
-    from dsl.checked import Rule
+    from cep.ruleset import Ruleset
     from dsl.diagnostics import Diagnostic
 
 
@@ -45,28 +46,35 @@ def command(
     found, checked = _check(rule_files(rules), loading)
     show_diagnostics(found)
     if not quiet:
-        for rule in checked:
-            click.echo(_bounds(rule, colored(sys.stdout)))
-        _summary(found, len(checked))
+        for lines in _bounds(checked, colored(sys.stdout)):
+            click.echo(lines)
+        _summary(found, len(checked.rules) if checked is not None else 0)
     return FAILED if any(one.severity == "error" for one in found) else DONE
 
 
-def _check(paths: list[str], loading: Loading) -> tuple[list[Diagnostic], list[Rule]]:
-    """All findings; the rules, or none if they cannot be used."""
+def _check(paths: list[str], loading: Loading) -> tuple[list[Diagnostic], Ruleset | None]:
+    """All findings; the rules, or None if they cannot be used."""
     from dsl.diagnostics import RuleError
 
     try:
         ruleset = checked_rules(paths, loading)
     except RuleError as error:
-        return list(error.diagnostics), []
-    return list(ruleset.warnings), list(ruleset.rules.values())
+        return list(error.diagnostics), None
+    return list(ruleset.warnings), ruleset
 
 
-def _bounds(rule: Rule, color: bool) -> str:
+def _bounds(ruleset: Ruleset | None, color: bool) -> Iterator[str]:
+    """For each rule what bounds its memory, and what a key takes."""
     from cep.explain.bounds import bounds
+    from cep.explain.memory import memory
 
-    lines = [f"{paint(rule.name, '1', color)}  {paint(str(rule.span), '2', color)}"]
-    return "\n".join([*lines, *(f"  {line}" for line in bounds(rule))])
+    if ruleset is None:
+        return
+    compiled = {rule.name: rule for rule in ruleset.compiled.rules}
+    for name, rule in ruleset.rules.items():
+        yield f"{paint(name, '1', color)}  {paint(str(rule.span), '2', color)}"
+        for line in [*bounds(rule), *memory(compiled[name], ruleset.compiled.shape)]:
+            yield f"  {line}"
 
 
 def _summary(found: list[Diagnostic], rules: int) -> None:

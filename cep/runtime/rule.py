@@ -381,7 +381,9 @@ class RuleRun(Reporting):
         the next tick after `clock` where that should have been before."""
         for state in self.states.values():
             due = self._next_due(state)
-            if due is not None:
+            if due is not None and (not state.wake or due < state.wake):
+                if state.epoch != self.epoch:
+                    self.touch(state)
                 self.arm(state, max(due, clock + 1))
 
     def _complete_at(self, state: Any, at: int) -> None:

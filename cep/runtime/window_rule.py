@@ -180,6 +180,8 @@ class WindowRun(Reporting):
     def rearm(self, clock: int) -> None:
         """The rule's constants have changed: each key is woken when something is due by them."""
         for state in self.states.values():
+            if state.epoch != self.epoch:
+                self.touch(state)
             self._arm(state)
 
     def _forget_when_over(self, state: WindowState, now: int) -> None:

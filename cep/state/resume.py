@@ -49,7 +49,7 @@ def go_on(
         if owner not in heirs:
             unwanted.setdefault(owner, []).append(StateRow(key, None))
     memory.resume(clock, _known(counters, following, memory.program))
-    _settle(memory.program, following, clock)
+    _tell_since(memory.program, following, clock)
     return unwanted, moved
 
 
@@ -71,15 +71,21 @@ def _known(
     return {**NO_COUNTERS, **counters, "rules": rules, "repeats": repeats}
 
 
-def _settle(program: Program, following: Succession, clock: int | None) -> None:
-    """What else a change of rules means for states that go on."""
-    changed = {change.name for change in following.changes if change.kind == "constants"}
+def _tell_since(program: Program, following: Succession, clock: int | None) -> None:
+    """Windows of earlier versions know since when they are that."""
     for run, rule in zip(program.rules, following.compiled.rules, strict=True):
         if isinstance(run, WindowRun):
             if rule.earlier is None:
                 run.since = None
             elif run.since is None:
                 run.since = clock
+
+
+def rearm(program: Program, following: Succession, clock: int | None) -> None:
+    """Where constants have changed, what is due by the new ones; to be called when changes of
+    states are noted already."""
+    changed = {change.name for change in following.changes if change.kind == "constants"}
+    for run, rule in zip(program.rules, following.compiled.rules, strict=True):
         if rule.name in changed and rule.earlier is None and clock is not None:
             run.rearm(clock)
 

@@ -15,7 +15,7 @@ LADDER = [
     {"cep.explain", "cep.testing"},
     {"cep.async_engine", "cep.reading"},
     {"cep.engine"},
-    {"cep.keeper"},
+    {"cep.keeper", "cep.upkeep"},
     {"cep.caps", "cep.ingest", "cep.positions"},
     {"cep.sink", "cep.state"},
     {"cep.ruleset"},
