@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cep.async_engine import AsyncEngine
     from cep.engine import (
         BadEvent,
         ConcurrentUse,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AsyncEngine": "cep.async_engine",
     "BadEvent": "cep.engine",
     "ConcurrentUse": "cep.engine",
     "Diagnostic": "dsl.diagnostics",
@@ -68,6 +70,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncEngine",
     "BadEvent",
     "ConcurrentUse",
     "Diagnostic",
