@@ -154,8 +154,9 @@ class Engine:
     ['ann']
 
     `delay`: how much disorder is repaired, in microseconds or as a timedelta; by default what the
-    rule files declare. `on_late` and `on_reject`, when set, are called with events that came too
-    late and with input that is no event. `stats` has the numbers.
+    rule files declare. `delays`: that of single sources by their names. `on_late` and `on_reject`,
+    when set, are called with events that came too late and with input that is no event. `stats` has
+    the numbers.
 
     `state`: a SQLite file (or a store) in which everything the engine remembers is kept, written
     every `checkpoint_every` seconds. An engine that is made with the same file later goes on where
@@ -179,6 +180,7 @@ class Engine:
         ruleset: Ruleset,
         *,
         delay: int | timedelta | None = None,
+        delays: Mapping[str, int | timedelta] | None = None,
         state: str | PathLike[str] | Store | None = None,
         checkpoint_every: float = 1.0,
         deliver: str = "after-commit",
@@ -194,6 +196,8 @@ class Engine:
         """With state: what the rules are to those that the file was last used with."""
         self.sample = Sample()
         self.delay = _micros(delay) if delay is not None else ruleset.checked.delay
+        self.delays = {name: _micros(each) for name, each in (delays or {}).items()}
+        """The delays of sources that have one of their own, by name."""
         self._order: Reorder[Any] = Reorder([self.delay])
         self._names = [""]
         self._trackers: list[Tracker] = []
@@ -560,10 +564,13 @@ class Engine:
         before, and goes to `feed_again` first.
         """
         self._names = [source.name for source in sources]
-        self._order = Reorder([self.delay] * len(sources))
+        self._order = Reorder([self._delay_of(name) for name in self._names])
         if self.keeper is not None:
             self._trackers = self._resume_sources(sources)
         return self._trackers
+
+    def _delay_of(self, source: str) -> int:
+        return self.delays.get(source, self.delay)
 
     @property
     def known_sources(self) -> Mapping[str, Any]:
@@ -584,7 +591,11 @@ class Engine:
         known = self.known_sources
         trackers = [
             Tracker(
-                source.name, index, self.delay, source.input, was=known.get(key_of(source.name))
+                source.name,
+                index,
+                self._delay_of(source.name),
+                source.input,
+                was=known.get(key_of(source.name)),
             )
             for index, source in enumerate(sources)
         ]
@@ -703,7 +714,8 @@ class Engine:
         """Takes a block of lines the short way, where it is open: one source without delay, and
         events that come in order. Events that no rule can use only move the clock, so they are left
         out before anything else is done with them. False: nothing was done."""
-        if len(self._names) > 1 or self.delay or not block.lines or block.positions:
+        delay = self._delay_of(self._names[source])
+        if len(self._names) > 1 or delay or not block.lines or block.positions:
             return False
         decoded = self.ingest.in_order(block.lines)
         if decoded is None:

@@ -37,6 +37,7 @@ def open_engine(ruleset: Ruleset, options: RunOptions) -> Engine:
         return Engine(
             ruleset,
             delay=options.delay,
+            delays=dict(options.delays),
             max_runs=options.max_runs,
             max_state_bytes=options.max_state_bytes,
         )
@@ -50,6 +51,7 @@ def open_engine(ruleset: Ruleset, options: RunOptions) -> Engine:
         return Engine(
             ruleset,
             delay=options.delay,
+            delays=dict(options.delays),
             state=options.state,
             checkpoint_every=every / SECOND,
             deliver=options.deliver or "after-commit",

@@ -71,7 +71,24 @@ class RulesType(click.ParamType):  # type: ignore[type-arg]
         return fitting or [CompletionItem(incomplete, type="file")]
 
 
+class SourceDelayType(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4
+    """`INPUT=DURATION`, as the name of an input and microseconds."""
+
+    name = "input=duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, duration = str(value).rpartition("=")
+        if not equals or not name:
+            self.fail(f"{value}: write it as INPUT=DURATION, as in sshd.log=30s", param, ctx)
+        return name, DURATION.convert(duration, param, ctx)
+
+
 DURATION = DurationType()
+SOURCE_DELAY = SourceDelayType()
 SIZE = SizeType()
 RULES = RulesType()
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cep.cli.parameters import DURATION, RULES, SIZE, loading_options
+from cep.cli.parameters import DURATION, RULES, SIZE, SOURCE_DELAY, loading_options
 from cep.cli.rule_files import split_arguments
 from cep.cli.session import RunOptions, execute
 
@@ -49,6 +49,14 @@ AT_END = ("undecided", "assume-quiet", "discard")
     type=DURATION,
     metavar="DURATION",
     help="How far events may be out of order; what comes later still is late.",
+)
+@click.option(
+    "--source-delay",
+    "delays",
+    type=SOURCE_DELAY,
+    multiple=True,
+    metavar="INPUT=DURATION",
+    help="The same for one input, by the name it is given here; repeatable.",
 )
 @click.option("--sort", is_flag=True, help="Sort the inputs by time first, whatever their order.")
 @click.option("--follow", is_flag=True, help="Wait at the end of files for more, until Ctrl-C.")

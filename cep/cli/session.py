@@ -54,6 +54,7 @@ class RunOptions:
     settings: Sequence[str] = ()
     type_field: str | None = None
     delay: int | None = None
+    delays: Sequence[tuple[str, int]] = ()
     sort: bool = False
     follow: bool = False
     late: str | None = None

@@ -266,6 +266,17 @@ def test_delay_repairs_the_order(cep: Cep, rules: Path) -> None:
     assert len(cep("run", rules, "--delay", "0", stdin=LATE).records) == 0
 
 
+def test_a_delay_of_one_input(cep: Cep, rules: Path, tmp_path: Path) -> None:
+    tidy, late = tmp_path / "tidy.jsonl", tmp_path / "late.jsonl"
+    tidy.write_text(LATE)
+    late.write_text(LATE)
+    outcome = cep("run", rules, tidy, late, "--source-delay", f"{late}=5s")
+    assert " 1 late, " in outcome.err, "only the other input's event is late"
+    wrong = cep("run", rules, tidy, "--source-delay", "5s")
+    assert wrong.code == WRONG_USE
+    assert "write it as INPUT=DURATION" in wrong.err
+
+
 def test_a_delay_without_a_unit(cep: Cep, rules: Path) -> None:
     outcome = cep("run", rules, "--delay", "5", stdin=LATE)
     assert outcome.code == WRONG_USE
