@@ -26,7 +26,7 @@ def main() -> int:
     for seed in itertools.count(options.seed):
         if total.kills >= options.kills:
             break
-        make = SCENARIOS[seed % len(SCENARIOS)]
+        make = SCENARIOS[seed % len(SCENARIOS)] if options.only is None else SCENARIOS[options.only]
         folder = Path(tempfile.mkdtemp(prefix="cep-crash-"))
         scenario = make(folder, seed, options.events)
         toll = scenario.hunt(options.each, options.life)
@@ -53,6 +53,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=8000, help="length of a log")
     parser.add_argument("--life", type=float, default=2.0, help="longest life in seconds")
     parser.add_argument("--seed", type=int, default=1, help="of the first log")
+    parser.add_argument("--only", type=int, help="number of the one scenario to run")
     parser.add_argument("--places", action="store_true", help="also print the lines of the kills")
     return parser.parse_args()
 

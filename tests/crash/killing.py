@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,8 +32,8 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 _PHASES = (
     ("commit", ("cep/state/sqlite/writing", "cep/state/sqlite/__init__", "cep/state/handover")),
     ("resume", ("cep/state/sqlite/reading", "cep/state/sqlite/file", "cep/state/lock")),
+    ("reload", ("cep/cli/reload", "cep/state/change", "cep/state/resume", "dsl/")),
     ("checkpoint", ("cep/state/", "cep/keeper")),
-    ("reload", ("cep/cli/reload",)),
     ("sink", ("cep/sink/", "tests/crash/host.py")),
     ("source", ("cep/source/", "cep/clock/", "cep/ingest")),
     ("events", ("cep/runtime/", "cep/compile/program", "cep/engine", "cep/match", "<rules>")),
@@ -90,9 +90,9 @@ class Victim:
             return ""
         return os.read(self._pipe, 1 << 16).decode("utf-8", "replace")
 
-    def trapped(self) -> str:
-        """Waits until it stands in the trap, or has ended; where it stands."""
-        return self._hear(LONGEST)
+    def trapped(self, seconds: float) -> str:
+        """Waits until it stands in the trap, at most so long; where it stands, if it does."""
+        return self._hear(seconds)
 
     def asked(self) -> str:
         """Where each of its threads is now."""
@@ -121,7 +121,7 @@ class Victim:
 
 @dataclass
 class Hunt:
-    """Kills until the work is done. `meanwhile` is called between two lives."""
+    """Kills until the work is done."""
 
     arguments: Sequence[str]
     rnd: random.Random
@@ -131,19 +131,25 @@ class Hunt:
     longest_life: float = 2.0
     """Seconds of the longest life before a kill at any moment."""
     parts: Sequence[str] = tuple(PARTS)
-    meanwhile: Callable[[], None] | None = None
+    allowed: Sequence[int] = ()
+    """Exit codes after which it is just started again."""
+    endless: bool = False
+    """Whether it never ends of itself: then it is over with the last kill."""
     toll: Toll = field(default_factory=Toll)
 
     def run(self) -> Toll:
         """Kills and starts again. Raises AssertionError where it ends with another code than 0."""
-        while not self._lived_to_the_end():
-            if self.meanwhile is not None:
-                self.meanwhile()
+        while not (self.endless and self._spared) and not self._lived_to_the_end():
+            pass
         return self.toll
+
+    @property
+    def _spared(self) -> bool:
+        return self.toll.kills >= self.most
 
     def _lived_to_the_end(self) -> bool:
         self.toll.lives += 1
-        spared = self.toll.kills >= self.most
+        spared = self._spared
         trap = "" if spared or self.rnd.random() < 0.4 else self._some_trap()
         victim = Victim(self.arguments, trap, self.errors)
         try:
@@ -157,6 +163,8 @@ class Hunt:
         if code == -signal.SIGKILL:
             self._count(where)
             return False
+        if code in self.allowed:
+            return False
         assert code == 0, f"exit code {code}: {self.errors.read_text()[-3000:]}"
         return True
 
@@ -169,19 +177,22 @@ class Hunt:
         if spared:
             return ""
         if trap:
-            return victim.trapped()
+            return victim.trapped(self.longest_life) or self._stopped(victim)
         if victim.wait(self.rnd.uniform(0.0, self.longest_life)) is not None:
             return ""
-        return victim.asked() or "unknown"
+        return self._stopped(victim)
+
+    def _stopped(self, victim: Victim) -> str:
+        """Where it is at this moment, empty if it has ended."""
+        return "" if victim.process.poll() is not None else victim.asked() or "unknown"
 
     def _count(self, where: str) -> None:
         self.toll.kills += 1
         threads = re.split(r"\n\n|^(?=(?:Current t|T)hread )", where, flags=re.MULTILINE)
-        for thread in threads:
-            phase, place = _phase(thread)
-            if phase:
-                self.toll.phases[phase] += 1
-                self.toll.places[place] += 1
+        found = [found for thread in threads if (found := _phase(thread))[0]]
+        for phase, place in found or [("elsewhere", where[:200])]:
+            self.toll.phases[phase] += 1
+            self.toll.places[place] += 1
 
 
 def _phase(stack: str) -> tuple[str, str]:

@@ -12,8 +12,10 @@ import json
 import random
 import shutil
 import sqlite3
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cep.cli.main import run
@@ -49,10 +51,15 @@ class Scenario:
     rounds = 1
     last = True
     """Whether this is the last round: the input then ends for good."""
+    allowed: Sequence[int] = ()
+    """Exit codes that only say that this was a bad moment to start."""
+    endless = False
+    """Whether the victim never ends of itself, but in the last round."""
 
     def __init__(self, folder: Path, seed: int, events: int) -> None:
         self.folder = folder
         self.rnd = random.Random(seed)
+        self.rnd_beside = random.Random(seed)
         self.log = folder / "log.jsonl"
         self.lines = lines(seed, events)
         self.log.write_text("".join(self.lines))
@@ -73,15 +80,34 @@ class Scenario:
             kills = most * (number + 1) // self.rounds - most * number // self.rounds
             errors = self.folder / "errors"
             hunt = Hunt(self.arguments, self.rnd, errors, kills, longest_life)
-            hunt.meanwhile = self.meanwhile
-            toll.add(hunt.run())
+            hunt.allowed = self.allowed
+            hunt.endless = self.endless and not self.last
+            with self.stirred():
+                toll.add(hunt.run())
         return toll
 
     def begin(self, number: int) -> None:
         """Before each round of killing."""
 
-    def meanwhile(self) -> None:
-        """Between two lives."""
+    @contextmanager
+    def stirred(self) -> Iterator[None]:
+        """While this lasts, `stir` is called again and again, beside the victim."""
+        over = threading.Event()
+
+        def stir() -> None:
+            while not over.wait(self.rnd_beside.uniform(0.02, 0.3)):
+                self.stir()
+
+        thread = threading.Thread(target=stir)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def stir(self) -> None:
+        """Changes something while the victim runs."""
 
     def verify(self) -> None:
         """Raises AssertionError where not all is there, once."""
@@ -181,4 +207,102 @@ class Growing(CommandLine):
         self.log.write_bytes(whole[:end])
 
 
-SCENARIOS: Sequence[Callable[[Path, int, int], Scenario]] = (Host, CommandLine, TwoLogs, Growing)
+class Changing(CommandLine):
+    """Rules that change while they run: what a match says, rules that come and go, and files that
+    are broken for a while."""
+
+    name = "changing rules"
+    allowed = (2,)
+    outputs = ("found.jsonl",)
+
+    @property
+    def arguments(self) -> list[str]:
+        return [*super().arguments, "--reload"]
+
+    def stir(self) -> None:
+        severity = self.rnd_beside.choice(["low", "medium", "critical"])
+        text = RULES.read_text().replace("severity high", f"severity {severity}")
+        if self.rnd_beside.random() < 0.5:
+            text += "rule passing { by host  sequence within 20s { a: ping  b: ping } }\n"
+        if self.rnd_beside.random() < 0.1:
+            text += "rule broken {"
+        beside = self.folder / "rules.new"
+        beside.write_text(text)
+        beside.replace(self.rules)
+
+    def verify(self) -> None:
+        shutil.copy(RULES, self.rules)
+        wanted = text_lines(self.undisturbed() / "found.jsonl")
+        found = text_lines(self.folder / "found.jsonl")
+        same(_told(wanted), _told(found), "found.jsonl")
+        once = {json.loads(line)["id"] for line in found}
+        assert len(once) == len(found), "some ids stand twice"
+
+
+def _told(records: Iterable[str]) -> Iterator[str]:
+    """What the rules say that are always there, however they are called."""
+    for line in records:
+        record = json.loads(line)
+        if record["rule"] != "passing":
+            yield json.dumps({k: v for k, v in record.items() if k not in _CHANGING})
+
+
+_CHANGING = {"id", "version", "severity"}
+
+
+class Followed(CommandLine):
+    """A log that is followed while it grows, in pieces that are no whole lines, and that is put
+    aside once for a new one."""
+
+    name = "followed log"
+    rounds = 2
+    endless = True
+
+    def __init__(self, folder: Path, seed: int, events: int) -> None:
+        super().__init__(folder, seed, events)
+        middle = events // 2
+        self._parts = [
+            "".join(part).encode() for part in (self.lines[:middle], self.lines[middle:])
+        ]
+        self._rest = self._parts[0]
+        self._rotates = True
+        self.log.write_bytes(b"")
+
+    @property
+    def arguments(self) -> list[str]:
+        return [*super().arguments, *([] if self.last else ["--follow"])]
+
+    def begin(self, number: int) -> None:
+        if self.last:
+            while self._rest or self._rotates:
+                self.stir()
+
+    def stir(self) -> None:
+        if self._rest:
+            end = self.rnd_beside.randrange(1, 12_000)
+            with self.log.open("ab") as log:
+                log.write(self._rest[:end])
+            self._rest = self._rest[end:]
+        elif self._rotates and text_lines(self.folder / "found.jsonl"):
+            self._rotates = False
+            self.log.rename(self.folder / "log.jsonl.1")
+            self._rest = self._parts[1]
+            self.log.write_bytes(b"")
+
+    def verify(self) -> None:
+        with self.log.open("wb") as log:
+            log.write(b"".join(self._parts))
+        wanted = text_lines(self.undisturbed() / "found.jsonl")
+        found = text_lines(self.folder / "found.jsonl")
+        same(_told(wanted), _told(found), "found.jsonl")
+        assert len(_rows(self.folder / "found.db")) == len(found), "some matches have the same id"
+
+
+SCENARIOS: Sequence[Callable[[Path, int, int], Scenario]] = (
+    Host,
+    CommandLine,
+    TwoLogs,
+    Growing,
+    Changing,
+    Followed,
+)

@@ -31,8 +31,14 @@ PARTS = {
     "sink": ("cep/sink/",),
     "encode": ("cep/state/codec.py", "cep/state/snapshot.py", "cep/state/values.py"),
     "source": ("cep/source/", "cep/clock/"),
-    "run": ("cep/engine.py", "cep/cli/session.py", "cep/cli/delivery.py", "cep/resume.py"),
-    "reload": ("cep/state/change.py", "cep/cli/reload.py", "cep/ruleset.py"),
+    "run": (
+        "cep/engine.py",
+        "cep/reading.py",
+        "cep/positions.py",
+        "cep/cli/session.py",
+        "cep/cli/durable.py",
+    ),
+    "reload": ("cep/cli/reloading.py", "cep/state/change.py", "cep/state/resume.py"),
 }
 """Parts of the product in which a kill is tried on purpose, by the beginnings of their paths."""
 
@@ -80,9 +86,11 @@ def main() -> int:
     faulthandler.register(signal.SIGUSR1, file=pipe, all_threads=True, chain=False)
     os.write(pipe, b"armed\n")
     sys.path.insert(0, str(ROOT))
+    from cep.cli import reloading
     from cep.source import base
 
     base.BLOCK = BLOCK
+    reloading.EVERY = 0.05
     if trap := os.environ.get("VICTIM_AT"):
         part, count, way = trap.split(":")
         Trap(part, int(count), way == "stay", pipe).set()

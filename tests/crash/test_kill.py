@@ -1,0 +1,23 @@
+"""The short form of `python -m tests.crash`: a few kills of each kind of run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.crash.killing import Toll
+from tests.crash.scenarios import SCENARIOS
+
+KILLS = 12
+EACH = 2
+
+
+def test_killed_at_any_moment_each_match_is_there_once(tmp_path: Path) -> None:
+    toll, seed = Toll(), 0
+    while toll.kills < KILLS:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        scenario = SCENARIOS[seed % len(SCENARIOS)](folder, seed, 1500)
+        toll.add(scenario.hunt(EACH, 1.0))
+        scenario.verify()
+        seed += 1
+    print(toll.histogram())
