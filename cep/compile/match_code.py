@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from cep.compile.environment import MatchEnv, Surroundings
 from cep.compile.expressions import careful, careful_value
-from cep.compile.rule_code import aggregate_code
+from cep.compile.handlers.base import aggregate_code
 from cep.compile.writer import Writer
 from cep.plan.streams import Streams
 from dsl import checked

@@ -1,0 +1,265 @@
+"""What all the code of a handler stands on: the names it uses, conditions, and where runs are put.
+
+`RuleModule` is what the handlers of one rule share. `HandlerBase` knows one handler: the entry of
+the dispatch it is for, the tests that have been written so far, and the forms in which states keep
+their runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from cep.compile.environment import EventEnv, Surroundings
+from cep.compile.expressions import careful, careful_value, truth
+from cep.compile.writer import Writer
+from cep.plan.automaton import Atom, Automaton, Edge, Position, State, Variable
+from cep.plan.dispatch import Entry
+from cep.plan.states import group_bounds, reach_of, tracked
+from cep.plan.values import OwnAggregate, Tally
+from cep.runtime.runs import FIRST_VARIABLE
+from dsl.checked import StepAggregate, Value
+
+DURABLE = "# durable: "
+"""Begins a line that only programs with kept state run."""
+
+
+KEPT = f"*nd[:{FIRST_VARIABLE}]"
+"""All members of the node of a run that changes its state without an event."""
+
+
+class RuleModule:
+    """What the handlers of one rule share: where they stand, and functions for aggregates over
+    bound steps that cannot be carried along event by event."""
+
+    def __init__(self, automaton: Automaton, around: Surroundings) -> None:
+        self.automaton = automaton
+        self.around = around
+        self.tracked = tracked(automaton)
+        self.tallies = Writer()
+        self._names: dict[Tally, str] = {}
+
+    def tally(self, value: Tally | OwnAggregate, bound: bool) -> str:
+        """Code for such an aggregate of the run with the newest node `nd`; of one that has no
+        event of the step where it is not `bound`."""
+        if isinstance(value, OwnAggregate):
+            return aggregate_code(value.aggregate, value.aggregate.argument, "(e,)", self.around)
+        if value not in self._names:
+            name = self._names[value] = f"tally_{len(self._names)}"
+            step = self.automaton.steps.index(value.aggregate.step)
+            with self.tallies.block(f"def {name}(nd):"):
+                code = aggregate_code(
+                    value.aggregate, value.aggregate.argument, "events", self.around
+                )
+                self.tallies(f"events = run.events_of_step(nd, {step})")
+                self.tallies(f"return {code}")
+        return f"{self._names[value]}({'nd' if bound else 'None'})"
+
+
+def aggregate_code(
+    value: StepAggregate, argument: Value | None, events: str, around: Surroundings
+) -> str:
+    """Code of an aggregate over the list of a step's events; `argument` is over one event `x`."""
+    if argument is None:
+        return f"len({events})"
+    one = careful_value(argument, EventEnv(around, event="x"))
+    name = "count_distinct" if value.distinct else value.function
+    extra = "".join(f", {careful_value(v, EventEnv(around))}" for v in value.extra)
+    return f"careful.call(aggregates.{name}, [{one} for x in {events}]{extra})"
+
+
+class HandlerBase:
+    """One handler: the code that runs for one kind of event."""
+
+    def __init__(self, module: RuleModule, entry: Entry) -> None:
+        self.module = module
+        self.a = module.automaton
+        self.rule = self.a.rule
+        self.entry = entry
+        self.env = EventEnv(module.around)
+        self.w = Writer()
+        self.tests: dict[int, str] = {}
+        self.first_tests: dict[int, str] = {}
+        self.memberships: dict[tuple[Value, ...], str] = {}
+        self.inside = "True"
+        self.order = sorted(self.a.states, key=lambda s: (-s.rank, s.index))
+        self.visited: set[int] = set()
+        self.shared: set[int] = set()
+        self.deferred: set[int] = set()
+
+    def _conjunction(self, conditions: Iterable[Value]) -> str:
+        codes = [truth(condition, self.env) for condition in conditions]
+        return " and ".join(f"({code})" if " " in code else code for code in codes) or "True"
+
+    def _assign(self, name: str, code: str, conditions: Sequence[Value], before: str = "") -> None:
+        """`name = code`, by the careful form behind `before` when the fast one raises."""
+        if not conditions:
+            self.w(f"{name} = {code}")
+            return
+        slow = " and ".join(f"{careful(c, self.env)} is True" for c in conditions)
+        with self.w.block("try:"):
+            self.w(f"{name} = {code}")
+        with self.w.block("except Exception:"):
+            self.w(f"{name} = {before}{slow}")
+
+    def _may_complete(self) -> bool:
+        """Whether an event of this kind can complete a run."""
+        edges = [*self.a.openings, *(edge for state in self.a.states for edge in state.edges)]
+        return any(
+            self.a.entered[edge.target] is None and self._atom(edge) in self.tests for edge in edges
+        )
+
+    def _may_close(self) -> bool:
+        """Whether an event of this kind can end a repetition that is complete by then."""
+        closing = [state for state in self.a.states if state.key.close is not None]
+        ended = {
+            atom
+            for state in closing
+            for atom, target in (
+                *state.after_until.items(),
+                *((absence.atom, target) for absence, target in state.after_absence.items()),
+            )
+            if target is None
+        }
+        broken = any(s.key.close and s.key.close.on_end and s.after_pass is None for s in closing)
+        return broken or not ended.isdisjoint(self.tests)
+
+    def _atom(self, edge: Edge) -> int:
+        return self.a.positions[edge.target].atom
+
+    def _strict_states(self) -> bool:
+        return any(state.is_strict for state in self.a.states)
+
+    def _atoms(self, kind: str) -> list[Atom]:
+        return [self.a.atoms[i] for i in self.entry.atoms if self.a.atoms[i].kind == kind]
+
+    def _mover(self, state: State, target: int | None) -> Callable[[State], None]:
+        """Writes how a run (node `nd`, variables `v…`) goes to another state without an event.
+        With no way on it is complete, where a repetition has been waiting for that, or dead."""
+        if target is None:
+            if state.key.close is None:
+                return lambda source: None
+            return lambda source: self.w("shut.append(nd)")
+
+        goes_to = self.a.states[target]
+        bounds = [reach_of(s) or group_bounds(self.a, s) for s in (state, goes_to)]
+        ends_earlier = bool(bounds[1]) and bounds[0] != bounds[1]
+
+        def move(source: State) -> None:
+            names = {v: variable_code(source, v) for v in source.variables}
+            self._insert(goes_to, KEPT, names)
+            if ends_earlier:
+                self.w("arm(st, t + 1)")
+
+        return move
+
+    def _guard_test(self, guards: tuple[Value, ...], state: State, timed: str | None) -> None:
+        """`ok = …` for guards over the event and a run of `state`."""
+        env = self._run_env(state)
+        fast = [timed] if timed is not None else []
+        slow = list(fast)
+        fast += [f"({truth(guard, env)})" for guard in guards]
+        slow += [f"{careful(guard, env)} is True" for guard in guards]
+        if not guards:
+            self.w(f"ok = {' and '.join(fast)}")
+            return
+        with self.w.block("try:"):
+            self.w(f"ok = {' and '.join(fast)}")
+        with self.w.block("except Exception:"):
+            self.w(f"ok = {' and '.join(slow)}")
+
+    def _run_env(self, state: State) -> EventEnv:
+        names = {v: variable_code(state, v) for v in state.variables}
+        return EventEnv(self.module.around, names, self.module.tracked, self.module.tally)
+
+    def _unpack(self, state: State) -> None:
+        """The variables of run `nd` as locals."""
+        for place, variable in enumerate(state.variables):
+            if variable.kind != "history":
+                self.w(f"{variable_code(state, variable)} = nd[{FIRST_VARIABLE + place}]")
+
+    def _push(self, slot: str, item: str) -> None:
+        with self.w.block(f"if {slot} is None:"):
+            self.w(f"{slot} = [{item}]")
+        with self.w.block("else:"):
+            self.w(f"{slot}.append({item})")
+
+    def _taken_edges(self, state: State) -> list[Edge]:
+        return [edge for edge in state.edges if self._atom(edge) in self.tests]
+
+    def _structural_tests(self, state: State, edge: Edge, position: Position) -> list[str]:
+        tests = []
+        bounds = edge.bounds
+        if bounds is not None:
+            before = Variable(bounds.step, "before")
+            base = "nd[0].t" if bounds.entering else variable_code(state, before)
+            if bounds.within is not None:
+                tests.append(f"t <= {base} + {bounds.within}")
+            if bounds.after is not None:
+                tests.append(f"t >= {base} + {bounds.after}")
+        if edge.at_least is not None or edge.below is not None:
+            counter = variable_code(state, Variable(str(state.key.counted), "counter"))
+            if edge.at_least is not None:
+                tests.append(f"{counter} >= {edge.at_least}")
+            if edge.below is not None:
+                tests.append(f"{counter} < {edge.below}")
+        if position.group_start is not None and not position.group_first:
+            group, within = position.group_start
+            began = variable_code(state, Variable(str(group), "began"))
+            tests.append(f"t <= {began} + {within}")
+        return tests
+
+    def _nothing(self, variable: Variable) -> str:
+        return (
+            "UNSET"
+            if variable in self.module.tracked
+            else "0"
+            if variable.kind == "count"
+            else "None"
+        )
+
+    def _own_value(self, value: Value, asks_missing: bool) -> str:
+        """What a variable keeps of the tested event; UNSET for a missing field only where that is
+        asked."""
+        raw = self.env.raw(value)
+        if raw is None:
+            return careful_value(value, self.env)
+        return raw if asks_missing else self.env.load(value)
+
+    def _insert(self, target: State, members: str, names: dict[Variable, str]) -> None:
+        """Adds a run to a state: a node of these members, and these variables."""
+        values = [
+            "None" if v.kind == "history" else names.get(v, self._nothing(v))
+            for v in target.variables
+        ]
+        run = f"({', '.join([members, *values])},)"
+        if target.index in self.deferred and target.index not in self.visited:
+            self.w(f"w{target.index}.append({run})")
+        else:
+            self._insert_now(target, run)
+
+    def _insert_now(self, target: State, run: str) -> None:
+        w, slot = self.w, f"st.s{target.index}"
+        if target.form == "single":
+            w(f"{slot} = {run}")
+        elif target.form == "list":
+            self._push(slot, run)
+        elif target.form == "one":
+            w(f"nn = {run}")
+            with w.block(f"if {slot} is None:"):
+                w(f"{slot} = [[nn], nn[4], nn[5]]")
+            with w.block("else:"):
+                w(f"run.put({slot}, nn)")
+        else:
+            w(f"{slot} = run.put_hashed({slot}, {run})")
+
+    def _merge_deferred(self) -> None:
+        for index in sorted(self.deferred):
+            with self.w.block(f"for r in w{index}:"):
+                self._insert_now(self.a.states[index], "r")
+
+
+def variable_code(state: State, variable: Variable) -> str:
+    """The local name of a variable of a run in `state`; "None" where the state does not keep it."""
+    if variable not in state.variables:
+        return "None"
+    return f"v{state.variables.index(variable)}"
