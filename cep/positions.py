@@ -116,6 +116,7 @@ class Tracker:
             "frontier": list(frontier),
             "format": self.input.format if self.input is not None else "",
             "parts": [[p.base, p.fingerprint, p.device, p.inode] for p in parts],
+            "waiting": len(waiting),
             "held": [],
         }
 
@@ -214,7 +215,7 @@ def start_of(entry: Mapping[str, Any]) -> Start:
     """Where to go on in a source."""
     offset, line, _, context = entry["mark"]
     parts = tuple(Part(*part) for part in entry["parts"])
-    return Start(offset, line, entry["read"][0], context, parts)
+    return Start(offset, line, entry["read"][0], context, parts, entry["waiting"])
 
 
 def _is_in_place(name: str, start: Start) -> bool:

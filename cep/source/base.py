@@ -142,6 +142,8 @@ class Start:
     read_to: int
     context: object = None
     parts: tuple[Part, ...] = ()
+    waiting: int = 0
+    """Events between `offset` and `read_to` that have not had their turn."""
 
 
 class Input(Protocol):

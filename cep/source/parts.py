@@ -68,7 +68,8 @@ def find(path: str, start: Start) -> Found:
         if len(start.parts) == 1:
             return Found((Piece(path, last.base, start.offset - last.base),))
     elif len(start.parts) == 1 and _is_part(path, last):
-        return Found((Piece(path, start.read_to),), "has been cut: read from its beginning")
+        remark = f"has been cut: read from its beginning{_loss(start)}"
+        return Found((Piece(path, start.read_to),), remark)
     return _after_rotation(path, start)
 
 
@@ -78,6 +79,7 @@ def _after_rotation(path: str, start: Start) -> Found:
     pieces = _known_pieces(start, places)
     if not pieces:
         remark = "is another file than before, which is gone: read from its beginning"
+        remark += _loss(start)
         return Found((Piece(path, start.read_to),), remark)
     newest = _changed(pieces[-1].path)
     seen = {piece.path for piece in pieces} | {path}
@@ -88,6 +90,12 @@ def _after_rotation(path: str, start: Start) -> Found:
         pieces.append(Piece(path, None))
     names = ", then ".join(os.path.basename(piece.path) for piece in pieces)
     return Found(tuple(pieces), f"has been rotated: read on in {names}")
+
+
+def _loss(start: Start) -> str:
+    if not start.waiting:
+        return ""
+    return f"; the last {start.waiting:,} events of it, which waited for their turn, are lost"
 
 
 def _known_pieces(start: Start, places: Sequence[str | None]) -> list[Piece]:
