@@ -15,7 +15,7 @@ from cep.compile.program import Program
 from cep.compile.rules import CompiledRules, compile_rules
 from cep.extend import as_functions, installed_functions
 from cep.lookup_files import LookupFiles, refresh, with_items
-from cep.plan.build import TooLarge
+from cep.plan.limits import TooLarge
 from dsl import checked
 from dsl.checked import CheckedRules, FunctionSignature
 from dsl.checker import check
@@ -65,7 +65,7 @@ class Ruleset:
             lists = {name: values.items for name, values in self.checked.lists.items()}
             return compile_rules(self.checked, lists)
         except TooLarge as error:
-            raise RuleError([Diagnostic("E900", NOWHERE, str(error))]) from error
+            raise RuleError([Diagnostic("E900", error.span, str(error))]) from error
 
     def program(self, durable: bool = False) -> Program:
         """A new program with no state, for a host that keeps time and order itself. With `durable`

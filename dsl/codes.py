@@ -803,7 +803,11 @@ _LOADING: tuple[Code, ...] = (
         "a pattern that is too large",
         page(
             "A pattern becomes an automaton with a place for each step and each counted "
-            "repetition in a group. This one would have more than 4096 of them.",
+            "repetition in a group. This one would have more than 4096 of them, or more than "
+            "50,000 ways from one to the next. The parts of an `all` may come in any order and so "
+            "need the most: nine of them fit, ten do not. Streams have limits too: 1,000 ways to "
+            "belong to one (`from` of unions of unions), and 10,000 values that a selected field "
+            "is made of.",
             "rule big { by user  sequence within 1h { repeat{5000} { a: login  b: logout } } }",
             "rule big { by user  sequence within 1h { repeat{5} { a: login  b: logout } } }",
         ),

@@ -9,8 +9,10 @@ often a step has been taken (up to `UNROLL` copies; beyond that a counter is kep
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import comb
 
 from cep.plan.automaton import (
     Absence,
@@ -24,6 +26,7 @@ from cep.plan.automaton import (
     Position,
     Variable,
 )
+from cep.plan.limits import PLACES, WAYS, TooLarge
 from cep.plan.states import add_states
 from cep.plan.streams import Streams
 from cep.plan.values import (
@@ -54,13 +57,11 @@ from dsl.checked import (
     Value,
     conjuncts,
 )
+from dsl.source import NOWHERE
 from dsl.types import Type
 
 UNROLL = 32
 """Repetitions up to this many are unrolled into positions of their own."""
-
-LIMIT = 4096
-"""Most positions of one rule."""
 
 START = -1
 """The place before the first event."""
@@ -70,10 +71,6 @@ ROUND = -2
 
 INCREMENTAL = frozenset({"count", "sum", "avg", "min", "max", "first", "last"})
 """Aggregates of a bound step that are carried along event by event."""
-
-
-class TooLarge(ValueError):
-    """The pattern has more positions than `LIMIT`. The message says so in the user's words."""
 
 
 ZERO = Const(0, type=Type.INT)
@@ -102,7 +99,7 @@ class Context:
 def build(rule: checked.Rule, streams: Streams) -> Automaton:
     """The automaton of a rule. That of an `aggregate` has one atom, and no positions or states.
 
-    Raises TooLarge when it would have more than `LIMIT` positions.
+    Raises TooLarge for a pattern beyond what `cep.plan.limits` allows.
     """
     if isinstance(rule.pattern, checked.WindowPattern):
         pattern = rule.pattern
@@ -130,6 +127,7 @@ class _Builder:
         self.groups = 0
         self._atoms_of_nodes: dict[object, int] = {}
         self._entries: list[list[Edge]] = []
+        self._known: set[tuple[int, Edge]] = set()
 
     def build(self) -> Automaton:
         for guard in self.rule.unless:
@@ -317,10 +315,8 @@ class _Builder:
     def _position(
         self, atom: int, step: str, guards: tuple[Value, ...], copy: int, context: Context
     ) -> Position:
-        if len(self.positions) >= LIMIT:
-            raise TooLarge(
-                f"the pattern of rule {self.rule.name} has more than {LIMIT} places to be in"
-            )
+        if len(self.positions) >= PLACES:
+            raise self._too_many(PLACES, "places to be in")
         position = Position(
             index=len(self.positions),
             atom=atom,
@@ -333,15 +329,25 @@ class _Builder:
         self.positions.append(position)
         return position
 
+    def _too_many(self, most: int, what: str) -> TooLarge:
+        span = self.rule.ast.name.span if self.rule.ast is not None else NOWHERE
+        message = f"the pattern of rule {self.rule.name} has more than {most} {what}"
+        return TooLarge(message, span)
+
     def _connect(self, end: End, edge: Edge) -> None:
-        if end.position == START:
-            edges = self.openings
-        elif end.position == ROUND:
-            edges = self._entries[-1]
-        else:
-            edges = self.positions[end.position].edges
-        if edge not in edges:
-            edges.append(edge)
+        if end.position == ROUND:
+            entries = self._entries[-1]
+            if edge not in entries:
+                entries.append(edge)
+            return
+        if (end.position, edge) in self._known:
+            return
+        if len(self._known) >= WAYS:
+            raise self._too_many(WAYS, "ways from one place to the next")
+        self._known.add((end.position, edge))
+        at_start = end.position == START
+        edges = self.openings if at_start else self.positions[end.position].edges
+        edges.append(edge)
 
     def _note_step(self, step: checked.Step, greedy: bool, repeated: bool) -> None:
         if step.name not in self.steps:
@@ -498,9 +504,11 @@ class _Builder:
         """A position for each part arriving after each set of other parts: (bit set, part)."""
         places: dict[tuple[int, int], Position] = {}
         numbers = range(len(node.parts))
-        todo = [(0, part) for part in numbers]
+        if _number_of_places(len(numbers), node.count) > PLACES:
+            raise self._too_many(PLACES, "places to be in")
+        todo = deque((0, part) for part in numbers)
         while todo:
-            taken, part = todo.pop(0)
+            taken, part = todo.popleft()
             if (taken, part) in places:
                 continue
             places[taken, part] = self._part(node, taken, part, context)
@@ -562,6 +570,17 @@ def _stretches(quantifier: checked.Quantifier, looks: bool) -> list[int]:
         first = int(minimum == 0)
         lengths += [1] * first + [maximum - minimum - first - 1, 1]
     return [length for length in lengths if length > 0]
+
+
+def _number_of_places(parts: int, count: int) -> int:
+    """How many places `count` of so many parts need: each part after each set of others. Counted
+    no further than over the limit."""
+    places = 0
+    for taken in range(count):
+        places += comb(parts, taken) * (parts - taken)
+        if places > PLACES:
+            break
+    return places
 
 
 def _is_step(value: Value) -> bool:

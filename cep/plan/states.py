@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from cep.plan.automaton import Absence, Automaton, Edge, Position, State, StateKey, Variable
+from cep.plan.limits import WAITS, TooLarge
 from cep.plan.values import Seen, Tally, looks_back
 from dsl.checked import Comparison, IsMissing, Value
+from dsl.source import NOWHERE
 
 STRUCTURAL = frozenset({"before", "began", "counter"})
 """Kinds of variables that belong to the pattern and not to a step's events."""
@@ -30,8 +33,9 @@ def add_states(automaton: Automaton) -> None:
     _find_bound(automaton)
     _find_variables(automaton)
     _rank(automaton)
+    alone = any(_each_start_ends_alone(automaton, state) for state in automaton.states)
     for state in automaton.states:
-        state.form, state.hash_variable = _form(automaton, state)
+        state.form, state.hash_variable = ("list", None) if alone else _form(automaton, state)
     _find_single(automaton)
 
 
@@ -41,11 +45,16 @@ def add_states(automaton: Automaton) -> None:
 def _find_states(automaton: Automaton) -> None:
     known: dict[StateKey, State] = {}
     first = _first_places(automaton) if automaton.rule.start == "latest" else frozenset()
+    waits = 0
 
     def state_of(key: StateKey) -> int | None:
+        nonlocal waits
         if not key.edges and key.deadline is None:
             return None
         if key not in known:
+            waits += len(key.edges) + 1
+            if waits > WAITS:
+                raise _too_many(automaton)
             known[key] = State(len(known), key)
             automaton.states.append(known[key])
         return known[key].index
@@ -60,6 +69,15 @@ def _find_states(automaton: Automaton) -> None:
         automaton.entered[position.index] = state_of(key)
     for state in automaton.states:  # grows while it is walked
         _follow(state, state_of)
+
+
+def _too_many(automaton: Automaton) -> TooLarge:
+    rule = automaton.rule
+    return TooLarge(
+        f"the pattern of rule {rule.name} has more than {WAITS} combinations of what it can wait "
+        "for",
+        rule.ast.name.span if rule.ast is not None else NOWHERE,
+    )
 
 
 def _first_places(automaton: Automaton) -> frozenset[int]:
@@ -126,26 +144,35 @@ def successors(state: State) -> Iterable[int]:
 
 
 def _find_bound(automaton: Automaton) -> None:
-    """Which steps may have events in each state, forwards to a fixed point."""
-    todo: list[tuple[int, frozenset[str]]] = []
+    """Which steps may have events in each state, forwards to a fixed point. States are looked at in
+    the order in which the pattern is written, so that most are looked at once."""
+    changed: list[int] = []
+    waiting: set[int] = set()
+
+    def reach(index: int, bound: frozenset[str]) -> None:
+        state = automaton.states[index]
+        if state.rank and bound <= state.may_be_bound:
+            return
+        state.rank = 1  # visited; the real rank is set later
+        state.may_be_bound |= bound
+        if index not in waiting:
+            waiting.add(index)
+            heappush(changed, index)
 
     def enter(edges: Iterable[Edge], bound: frozenset[str]) -> None:
         for edge in edges:
-            position = automaton.positions[edge.target]
             target = automaton.entered[edge.target]
             if target is not None:
-                todo.append((target, bound | {position.step}))
+                reach(target, bound | {automaton.positions[edge.target].step})
 
     enter(automaton.openings, frozenset())
-    while todo:
-        index, bound = todo.pop()
+    while changed:
+        index = heappop(changed)
+        waiting.remove(index)
         state = automaton.states[index]
-        if bound <= state.may_be_bound and state.rank:
-            continue
-        state.rank = 1  # visited; the real rank is set later
-        state.may_be_bound |= bound
         enter(state.edges, state.may_be_bound)
-        todo.extend((target, state.may_be_bound) for target in successors(state))
+        for target in successors(state):
+            reach(target, state.may_be_bound)
 
 
 def _rank(automaton: Automaton) -> None:
@@ -297,8 +324,7 @@ def _note_way(
 
 def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:
     one_by_one = (
-        any(_each_start_ends_alone(automaton, other) for other in automaton.states)
-        or any(edge.bounds is not None for edge in state.edges)
+        any(edge.bounds is not None for edge in state.edges)
         or bool(group_bounds(automaton, state))
         or bool(_timed_absences(state))
     )

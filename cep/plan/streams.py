@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import islice
 
 from cep.plan.automaton import Origin
+from cep.plan.limits import FIELD_SIZE, ORIGINS, TooLarge
 from cep.plan.values import Noted, Unrepeated, noted, rewrite
 from dsl import checked
 from dsl.checked import (
@@ -57,6 +59,10 @@ class Streams:
         for parent in stream.parents:
             own = self._own_filters(stream, self.fields(parent))
             found += [Origin(o.source, o.filters + own) for o in self.origins(parent)]
+            if len(found) > ORIGINS:
+                raise TooLarge(
+                    f"there are more than {ORIGINS} ways to belong to stream {name}", stream.span
+                )
         return tuple(found)
 
     def _own_filters(self, stream: checked.Stream, fields: Fields) -> tuple[Value, ...]:
@@ -77,7 +83,14 @@ class Streams:
         inherited = self._inherited(stream.parents)
         if stream.select is None:
             return inherited
-        return {field: noted(_on(inherited, value)) for field, value in stream.select}
+        fields = {field: noted(_on(inherited, value)) for field, value in stream.select}
+        for field, value in fields.items():
+            if _larger_than(FIELD_SIZE, value):
+                raise TooLarge(
+                    f"field {field} of stream {name} is made of more than {FIELD_SIZE} values",
+                    stream.span,
+                )
+        return fields
 
     def _inherited(self, parents: tuple[str, ...]) -> Fields:
         """The fields of the parents; where they differ, of the first parent that has the event."""
@@ -113,6 +126,10 @@ class Streams:
     def on_event(self, name: str, value: Value) -> Value:
         """`value`, whose fields are of stream `name`, as an expression over the original event."""
         return _on(self.fields(name), value)
+
+
+def _larger_than(size: int, value: Value) -> bool:
+    return next(islice(value.walk(), size, None), None) is not None
 
 
 def _on(fields: Fields, value: Value) -> Value:

@@ -27,7 +27,7 @@ import msgspec
 
 from cep.compile.rules import CompiledRule, CompiledRules, Earlier, compile_rules, names_behind
 from cep.lookup_files import LookupFiles, refresh
-from cep.plan.build import TooLarge
+from cep.plan.limits import TooLarge
 from cep.plan.fingerprint import meaning
 from cep.ruleset import Ruleset, loads
 from cep.state.store import Owner, RuleVersion, StateError, StateRow
