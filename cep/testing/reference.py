@@ -22,8 +22,8 @@ Decisions where the language leaves a choice:
   match with that first event has been reported. Furthest: the latest node of the pattern, then the
   most steps with events.
 * Of an optional step left out at the end the gaps merge; all absences in it must be over.
-* A group's word (`next`, `any`) says how it is entered, before the word of its first step; of groups
-  that begin together the outermost one does. `sequence strict|any` is the word of steps only.
+* A group's word (`next`, `any`) says how it is entered, before the word of its first step; of
+  groups that begin together the outermost one's does. `sequence strict|any` is the word of steps.
 * A `repeat` whose steps may all be left out may have empty rounds; they end it.
 * A step that has taken nothing is null in any condition, its counts and sums are 0.
 * The end of the input is over with the moment at which the clock stands: inclusive ends too.

@@ -59,8 +59,12 @@ def test_keys_do_not_see_each_other(rule: str, events: list[EventTuple], quiet: 
     assert sorted(map(str, apart)) == sorted(map(str, found(ruleset, steps)))
 
 
+NAMED = ANY_RULE.filter(lambda rule: not re.search(r"\b(event|N)\b", rule.removeprefix(DECLARED)))
+"""Rules of which no stream holds every event, or every one with a field."""
+
+
 @THOROUGH
-@given(ANY_RULE, EVENTS, st.lists(st.integers(0, 20), max_size=6), st.booleans())
+@given(NAMED, EVENTS, st.lists(st.integers(0, 20), max_size=6), st.booleans())
 def test_events_that_no_rule_names(
     rule: str, events: list[EventTuple], places: list[int], quiet: bool
 ) -> None:
@@ -110,9 +114,13 @@ def with_new_names(step: Given | Moved) -> Given | Moved:
 def bare(outcomes: list[Outcome]) -> list[object]:
     """Outcomes without the names of keys and fields of events."""
     return [
-        (rule, kind, time, list(json.loads(key).values()), fields, counts(taken), message, hidden)
+        (rule, kind, time, parts(key), fields, counts(taken), message, hidden)
         for rule, kind, time, key, fields, taken, message, hidden in outcomes
     ]
+
+
+def parts(key: str) -> list[str]:
+    return sorted(map(str, json.loads(key).values()))
 
 
 def counts(taken: str) -> dict[str, int]:
