@@ -273,9 +273,15 @@ class Followed(CommandLine):
         return [*super().arguments, *([] if self.last else ["--follow"])]
 
     def begin(self, number: int) -> None:
-        if self.last:
-            while self._rest or self._rotates:
-                self.stir()
+        while self.last and (self._rest or self._rotates):
+            if not self._rest and not self._has_found:
+                self._rotates, self._rest = False, self._parts[1]  # it is too late to put it aside
+            self.stir()
+
+    @property
+    def _has_found(self) -> bool:
+        """Whether the victim has surely seen the log."""
+        return bool(text_lines(self.folder / "found.jsonl"))
 
     def stir(self) -> None:
         if self._rest:
@@ -283,7 +289,7 @@ class Followed(CommandLine):
             with self.log.open("ab") as log:
                 log.write(self._rest[:end])
             self._rest = self._rest[end:]
-        elif self._rotates and text_lines(self.folder / "found.jsonl"):
+        elif self._rotates and self._has_found:
             self._rotates = False
             self.log.rename(self.folder / "log.jsonl.1")
             self._rest = self._parts[1]
