@@ -89,7 +89,7 @@ class RuleStats:
         self.dropped += rule.dropped
         self.ended += rule.ended
         self.untried += rule.untried
-        self.keys += len(rule.states)
+        self.keys += rule.keys
 
 
 @dataclass(slots=True)
@@ -173,6 +173,9 @@ class Engine:
     `max_runs` and `max_state_bytes` are caps over all rules: above them the oldest first events are
     dropped with all their runs, and counted (`stats`). They are looked at between batches, not at
     each event, and so may be exceeded for a moment.
+
+    With state, `max_memory` (bytes) lets go of keys that have been quiet for long, of those whose
+    state is durable: they come back from the file when they are needed. Not with the caps.
     """
 
     def __init__(
@@ -187,9 +190,11 @@ class Engine:
         restart: Collection[str] = (),
         max_runs: int | None = None,
         max_state_bytes: int | None = None,
+        max_memory: int | None = None,
     ) -> None:
         self.ruleset = ruleset
         self._caps = Caps(max_runs, max_state_bytes)
+        self._max_memory = _memory(max_memory, state is not None, self._caps)
         self.on_late: Callable[[LateEvent], None] | None = None
         self.on_reject: Callable[[str, Reject], None] | None = None
         self.changes: list[RuleChange] = []
@@ -223,7 +228,9 @@ class Engine:
         """A new program of these rules, without state."""
         self.compiled = compiled
         self._files = files
-        self.program = Program(compiled, files.rows, durable=self._durable)
+        self.program = Program(
+            compiled, files.rows, durable=self._durable, spills=self._max_memory is not None
+        )
         self.ingest = Ingest(compiled, self._reject)
 
     def _keep(
@@ -259,7 +266,14 @@ class Engine:
         self._take_rules(following.compiled, following.files)
         decode = self.ingest.decode
         keeper = Keeper(
-            self.program, following, decode, store, snapshot, every=every, deliver=deliver
+            self.program,
+            following,
+            decode,
+            store,
+            snapshot,
+            every=every,
+            deliver=deliver,
+            max_memory=self._max_memory,
         )
         kept: Any = keeper.snapshot.counters.get("engine")
         if kept is not None:
@@ -434,6 +448,8 @@ class Engine:
         """The open absences, by deadline, rule and key."""
         if self._closed:
             return []
+        if self.keeper is not None and self.keeper.spill is not None:
+            self.keeper.spill.bring_absences()
         found = [
             Undecided(rule.name, self._key_names(rule, key), due, first)
             for rule in self.program.rules
@@ -893,6 +909,16 @@ def _mapping(item: Any) -> Mapping[str, Any]:
     raise BadEvent(
         f"an event is a mapping, a dataclass, a model or JSON, not {type(item).__name__}"
     )
+
+
+def _memory(max_memory: int | None, keeps_state: bool, caps: Caps) -> int | None:
+    """The bound on memory, where it can be kept."""
+    if max_memory is not None:
+        if not keeps_state:
+            raise ValueError("max_memory needs state: that is where keys go")
+        if caps.max_runs is not None or caps.max_bytes is not None:
+            raise ValueError("max_memory cannot be used with max_runs or max_state_bytes")
+    return max_memory
 
 
 def _micros(duration: int | timedelta) -> int:

@@ -22,6 +22,7 @@ import msgspec
 
 from cep.compile.program import Program
 from cep.match import RecordedMatch
+from cep.spill import Spill
 from cep.state.change import Succession, gone
 from cep.state.checkpoint import Checkpointer, Progress
 from cep.state.codec import EventCodec
@@ -52,12 +53,14 @@ class Keeper:
         *,
         every: float,
         deliver: str,
+        max_memory: int | None = None,
     ) -> None:
         if deliver not in DELIVER:
             raise ValueError(f"deliver is one of {', '.join(DELIVER)}, not {deliver!r}")
         self.store = store
         self.deliver = deliver
         self.every = every
+        self.max_memory = max_memory
         self.go_on(program, following, decode_line, snapshot)
         self.position: Json = self.snapshot.host_position
         """Where the host stands now."""
@@ -104,15 +107,31 @@ class Keeper:
         name_owners(program, following.compiled)
         self.memory = Memory(program, decode_line)
         counters: Any = snapshot.counters.get("program", {})
+        self.spill = self._spill(following)
         unwanted, moved = go_on(
-            self.memory, following, snapshot.states(), snapshot.clock_us, counters
+            self.memory,
+            following,
+            snapshot.states(),
+            snapshot.clock_us,
+            counters,
+            stay=self.spill.stays if self.spill is not None else None,
         )
         self.checkpointer = Checkpointer(
             program, self.memory, self.store, snapshot.number, self.every, unwanted
         )
         note_moved(program, moved)
         rearm(program, following, snapshot.clock_us)
+        if self.spill is not None:
+            self.spill.begin()
         self._untold = following.versions()
+
+    def _spill(self, following: Succession) -> Spill | None:
+        """What lets go of keys, where there is a bound on memory."""
+        if self.max_memory is None:
+            return None
+        changed = {change.name for change in following.changes if change.kind == "constants"}
+        wanted = {rule.id for rule in following.compiled.rules if rule.name in changed}
+        return Spill(self.program, self.memory, self.store, self.max_memory, wanted)
 
     @property
     def versions(self) -> list[RuleVersion]:
@@ -123,7 +142,7 @@ class Keeper:
     def held(self) -> dict[Owner, tuple[int, int]]:
         """How many keys each of them holds; runs are not counted."""
         return {
-            Owner(kind, run.owner): (len(run.states), 0)
+            Owner(kind, run.owner): (run.keys, 0)
             for run in self.program.rules
             for kind in ("runs", "windows")
         }
@@ -211,13 +230,19 @@ class Keeper:
         if self.checkpointer.due:
             self._begin(progress())
         self.checkpointer.work()
+        self._let_go()
         return self._give()
+
+    def _let_go(self) -> None:
+        if self.spill is not None:
+            self.spill.look(self.checkpointer.committed)
 
     def checkpoint(self, found: Sequence[Found], progress: Callable[[], Progress]) -> list[Found]:
         """A step that makes everything up to now durable before it returns. Raises StateError."""
         self._take_in(found)
         self._begin(progress())
         self.checkpointer.finish()
+        self._let_go()
         return self._give()
 
     def _begin(self, progress: Progress) -> None:
@@ -247,6 +272,8 @@ class Keeper:
     def close(self, progress: Callable[[], Progress]) -> None:
         """Notes that all matches have gone out, and lets go of the store."""
         self.checkpoint((), progress)
+        if self.spill is not None:
+            self.spill.end()
         self.store.close()
 
     def leave(self, found: Sequence[Found], progress: Callable[[], Progress]) -> None:

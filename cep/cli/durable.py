@@ -56,6 +56,7 @@ def open_engine(ruleset: Ruleset, options: RunOptions) -> Engine:
             checkpoint_every=every / SECOND,
             deliver=options.deliver or "after-commit",
             restart=options.restart,
+            max_memory=options.max_memory,
             max_runs=options.max_runs,
             max_state_bytes=options.max_state_bytes,
         )

@@ -119,6 +119,12 @@ AT_END = ("undecided", "assume-quiet", "discard")
     help="Most memory that what the rules hold may take (500M, 2G); above it the oldest runs are "
     "dropped.",
 )
+@click.option(
+    "--max-memory",
+    type=SIZE,
+    metavar="SIZE",
+    help="Above so much memory, keep the keys that have been quiet for long in the file only.",
+)
 @click.option("--stats", is_flag=True, help="Print numbers for each rule at the end.")
 @click.option("--quiet", "-q", is_flag=True, help="Only matches and errors.")
 @click.option("--fail-on-match", is_flag=True, help="Exit code 1 if there is a match.")
@@ -138,6 +144,8 @@ def command(arguments: tuple[str, ...], **options: object) -> int:
             raise click.UsageError("no input: name a file, or pipe one in")
         inputs = ["-"]
     _check_state_options(options)
+    if options["max_memory"] and (options["max_runs"] or options["max_state_bytes"]):
+        raise click.UsageError("--max-memory cannot be used with --max-runs or --max-state-bytes")
     if options["reload"] and options["sort"]:
         raise click.UsageError("--reload cannot be used with --sort")
     return execute(RunOptions(rules=rules, inputs=inputs, **options))  # type: ignore[arg-type]
@@ -150,8 +158,9 @@ def _check_state_options(options: dict[str, object]) -> None:
             if options[name] is not None:
                 option = {"start_from": "from"}.get(name, name).replace("_", "-")
                 raise click.UsageError(f"--{option} needs --state FILE")
-        if options["restart"]:
-            raise click.UsageError("--restart needs --state FILE")
+        for name in ("restart", "max_memory"):
+            if options[name]:
+                raise click.UsageError(f"--{name.replace('_', '-')} needs --state FILE")
     elif options["sort"]:
         raise click.UsageError(
             "--sort reads all of its input before the first event, so it cannot be taken up again: "

@@ -68,6 +68,7 @@ class RunOptions:
     reload: bool = False
     max_runs: int | None = None
     max_state_bytes: int | None = None
+    max_memory: int | None = None
     stats: bool = False
     quiet: bool = False
     fail_on_match: bool = False

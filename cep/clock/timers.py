@@ -54,6 +54,11 @@ class Timers:
         else:
             waiting.append((rule, state))
 
+    def forget_stale(self) -> None:
+        """Lets go of wake-ups that would be passed over. O(all that are pending)."""
+        for (due, _), waiting in self._pending.items():
+            waiting[:] = [(rule, state) for rule, state in waiting if state.wake == due]
+
     def take(self, now: int) -> Iterator[tuple[int, Timed, Any]]:
         """Takes the wake-ups due when the clock reaches `now`, in order: (moment, rule, state).
 

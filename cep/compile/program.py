@@ -23,6 +23,7 @@ from cep.event import unbox
 from cep.match import Match, MatchFormat
 from cep.plan.dispatch import Dispatch
 from cep.runtime.careful import Careful
+from cep.runtime.cold import SpilledStates
 from cep.runtime.reporting import Emitted
 from cep.runtime.rule import RulePlan, RuleRun
 from cep.runtime.tables import AFTER_RULES, FileTable, Repeats, Rows, StreamTable
@@ -49,7 +50,8 @@ class Program:
 
     `time` is the engine clock: no event older than it may come, and everything due by it has been
     done. `out` collects the matches; take them with `take()`. `rows`: those of the tables that
-    come from files.
+    come from files. `durable`: states tell when they change. `spills`: some may be elsewhere
+    (`cep.spill`).
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Program:
         compiled: CompiledRules,
         rows: Mapping[str, Rows] | None = None,
         durable: bool = False,
+        spills: bool = False,
     ) -> None:
         self.durable = durable
         self.shape = compiled.shape
@@ -81,6 +84,9 @@ class Program:
         self.rules: list[RuleRun | WindowRun] = [
             self._new_run(order, rule) for order, rule in enumerate(compiled.rules)
         ]
+        if spills:
+            for run in self.rules:
+                run.states = SpilledStates()
         self._share_dedups(compiled)
         self._lists = compiled.lists
         self._expecting = [

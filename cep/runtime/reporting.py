@@ -149,6 +149,11 @@ class Reporting:
         self.untried = 0
         """Complete runs that were not tried because `having` had failed too often at one event."""
 
+    @property
+    def keys(self) -> int:
+        """How many keys hold something, wherever their states are."""
+        return len(self.states) + len(getattr(self.states, "cold", ()))
+
     def touch(self, state: Any) -> None:
         """A state is about to change for the first time in an epoch."""
         self.on_touch(state)

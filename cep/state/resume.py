@@ -6,7 +6,7 @@ its states, and which rows are of no use any more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from cep.compile.program import Program
@@ -35,15 +35,17 @@ def go_on(
     states: Iterable[StateText],
     clock: int | None,
     counters: Mapping[str, Any],
+    stay: Callable[[Owner, str], bool] | None = None,
 ) -> tuple[Unwanted, set[Owner]]:
     """Lets the program of `memory` go on. Gives the rows that nobody wants, and the owners that
-    have rows which were another's before."""
+    have rows which were another's before. `stay` says of a state whether it stays where it is."""
     unwanted: Unwanted = {}
     moved: set[Owner] = set()
     for owner, key, text in states:
         heirs = following.heirs(owner)
         for heir in heirs:
-            memory.adopt(heir, key, text)
+            if stay is None or not stay(heir, key):
+                memory.adopt(heir, key, text)
             if heir != owner:
                 moved.add(heir)
         if owner not in heirs:

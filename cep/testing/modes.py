@@ -19,6 +19,7 @@ import msgspec
 from cep.engine import Engine
 from cep.match import Match
 from cep.ruleset import Ruleset
+from cep.state.memory import MemoryStore
 from cep.state.snapshot import restore, snapshot
 from cep.testing.events import Given, Moved, actions
 from cep.testing.reference import ReferenceEngine
@@ -163,6 +164,23 @@ def restarted_lines(script: Script) -> list[Match]:
     return found + engine.close()
 
 
+def spilled(script: Script) -> list[Match]:
+    """With every key let go of after every event, to be found in a store."""
+    engine = script.engine(state=MemoryStore(), checkpoint_every=3600, max_memory=1)
+    found: list[Match] = []
+    for step in script.steps:
+        if isinstance(step, Given):
+            found += engine.process_at(step.record, step.time)
+        else:
+            found += engine.advance_to(step.time)
+        found += engine.checkpoint()
+        assert not any(len(rule.states) for rule in engine.program.rules), "every key has gone"
+    found += engine.close()
+    while more := engine.checkpoint():
+        found += more
+    return found
+
+
 def restart(engine: Engine) -> None:
     """Goes on with a new program in the state of the old one, by way of a text."""
     decode = engine.ingest.decode
@@ -181,6 +199,7 @@ ONE_RUN: Mapping[str, Callable[[Script], list[Any]]] = {
     "other rules beside": other_rules_beside,
     "restarted": restarted,
     "restarted, lines": restarted_lines,
+    "spilled": spilled,
 }
 """Modes that run a test once."""
 

@@ -16,7 +16,7 @@ LADDER = [
     {"cep.async_engine", "cep.reading"},
     {"cep.engine"},
     {"cep.keeper", "cep.upkeep"},
-    {"cep.caps", "cep.ingest", "cep.positions"},
+    {"cep.caps", "cep.ingest", "cep.positions", "cep.spill"},
     {"cep.sink", "cep.state"},
     {"cep.ruleset"},
     {"cep.lookup_files"},
