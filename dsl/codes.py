@@ -366,7 +366,8 @@ _MEANING: tuple[Code, ...] = (
         "a definition in a circle, or an expression that is too large",
         page(
             "A `def` is replaced by its body and a `param` by its value, so neither can be defined "
-            "by itself; and what comes out must have a reasonable size.",
+            "by itself; and what comes out must have a reasonable size: 10,000 parts, 150 levels, "
+            "numbers of 1,200 digits.",
             "def odd(n) = n > 1 and odd(n - 2)\nrule odds { on draw where odd(ball) }",
             "def odd(n) = n % 2 == 1\nrule odds { on draw where odd(ball) }",
         ),
@@ -649,8 +650,9 @@ _MEANING: tuple[Code, ...] = (
         "E077",
         "durations that contradict each other",
         page(
-            "Windows have a length, `hopping` ones start at least as often as they are long, an "
-            "`after` is not longer than the `within` beside it.",
+            "Windows have a length, `hopping` ones start at least as often as they are long, and "
+            "not so often that an event is in more than 10,000 of them; an `after` is not longer "
+            "than the `within` beside it.",
             "rule rate { aggregate log over hopping 1m every 5m { n = count() } }",
             "rule rate { aggregate log over hopping 5m every 1m { n = count() } }",
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os.path
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TypeVar
@@ -153,26 +154,27 @@ def _declare_params(
 ) -> None:
     """Params in the order in which they need each other."""
     waiting = {statement.name.name: statement for statement in statements}
-    while waiting:
-        ready = [
-            statement
-            for statement in waiting.values()
-            if not (_names_in(statement.value) & waiting.keys())
-        ]
-        if not ready:
-            for statement in waiting.values():
-                world.found.error(
-                    "E045",
-                    statement.name.span,
-                    f"param `{statement.name.name}` is defined by itself",
-                    help="give it a value of its own",
-                )
-                world.params[statement.name.name] = BROKEN
-            return
-        for statement in ready:
-            name = statement.name.name
-            del waiting[name]
-            world.params[name] = _param(world, statement, overrides)
+    needs = {name: _names_in(one.value) & waiting.keys() for name, one in waiting.items()}
+    needed_by: dict[str, list[str]] = {name: [] for name in waiting}
+    for name, others in needs.items():
+        for other in others:
+            needed_by[other].append(name)
+    ready = deque(name for name in waiting if not needs[name])
+    while ready:
+        name = ready.popleft()
+        world.params[name] = _param(world, waiting.pop(name), overrides)
+        for other in needed_by[name]:
+            needs[other].remove(name)
+            if not needs[other]:
+                ready.append(other)
+    for name, statement in waiting.items():
+        world.found.error(
+            "E045",
+            statement.name.span,
+            f"param `{name}` is defined by itself",
+            help="give it a value of its own",
+        )
+        world.params[name] = BROKEN
 
 
 def _names_in(expr: ast.Expr) -> set[str]:

@@ -47,6 +47,10 @@ _TEMPORAL = (Type.TIME, Type.DURATION)
 _ORDER = ("<", "<=", ">", ">=")
 
 
+MAX_BITS = 4096
+"""Bits of the largest constant that is computed; each step of a chain of params may double them."""
+
+
 class Resolver:
     """Resolves the expressions of one clause."""
 
@@ -269,11 +273,11 @@ def _arithmetic(resolver: Resolver, expr: ast.Arithmetic) -> Value:
         resolver.learn(left, Type.NUMBER)
         resolver.learn(right, Type.NUMBER)
         whole = left.type is Type.INT and right.type is Type.INT and expr.op != "/"
-        return _folded(expr, left, right, Type.INT if whole else Type.NUMBER)
+        return _folded(resolver, expr, left, right, Type.INT if whole else Type.NUMBER)
     type_ = _temporal_result(resolver, expr.op, left, right)
     if type_ is None:
         return _bad_times(resolver, expr, left, right)
-    return _folded(expr, left, right, type_)
+    return _folded(resolver, expr, left, right, type_)
 
 
 def _not_a_number(resolver: Resolver, side: Value, op: str) -> Value:
@@ -331,10 +335,14 @@ def _bad_times(resolver: Resolver, expr: ast.Arithmetic, left: Value, right: Val
     )
 
 
-def _folded(expr: ast.Arithmetic, left: Value, right: Value, type_: Type) -> Value:
+def _folded(
+    resolver: Resolver, expr: ast.Arithmetic, left: Value, right: Value, type_: Type
+) -> Value:
     """The operation, or its result when both sides are constants."""
     if isinstance(left, Const) and isinstance(right, Const):
         result = _compute(expr.op, left.value, right.value)
+        if isinstance(result, int) and result.bit_length() > MAX_BITS:
+            return resolver.wrong("E045", expr.span, "this number is too large")
         if result is not None:
             if type_ is Type.DURATION:
                 result = round(result)

@@ -173,7 +173,9 @@ def _named_by_file(
 
 
 def respan(value: Const | ArrayOf, span: Span) -> Value:
-    """The constant, as if it stood at `span`."""
+    """The constant, as if it stood at `span`. One that could not be made out stays `BROKEN`."""
+    if value is BROKEN:
+        return value
     if isinstance(value, Const):
         return Const(value.value, type=value.type, span=span)
     return ArrayOf(value.items, type=value.type, span=span)

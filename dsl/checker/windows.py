@@ -23,6 +23,9 @@ from dsl.checker.world import BROKEN, World
 from dsl.diagnostics import Label
 from dsl.types import Type
 
+MAX_OPEN = 10_000
+"""Most windows of a `hopping` that one event may be in: all of them are kept, for each key."""
+
 
 class WindowBuilder:
     """Builds the checked form of one `aggregate`."""
@@ -125,6 +128,14 @@ class WindowBuilder:
                 step.span,
                 "windows that start less often than they are long leave gaps",
                 help=f"write `hopping {step.text} every {size.text}`",
+                labels=[Label(size.span, "the length")],
+            )
+        elif size and step and step.micros and size.micros > step.micros * MAX_OPEN:
+            self.world.found.error(
+                "E077",
+                step.span,
+                f"each event would be in more than {MAX_OPEN} windows",
+                help=f"let them start less often, or write `sliding {size.text}`",
                 labels=[Label(size.span, "the length")],
             )
         if size and maximum and maximum.micros < size.micros:

@@ -551,3 +551,41 @@ def test_a_hundred_nested_groups():
     for i in range(1, 60):
         body = f"repeat{{2}} {{ {body}  a{i}: A }}"
     assert "E045" not in codes(f"rule r {{ sequence within 1m {{ {body} }} }}")
+
+
+# ---------------------------------------------------------------------------------- sizes
+
+
+def test_long_chains_of_params_are_resolved_in_any_order():
+    chain = "\n".join(f"param p{i} = p{i - 1} + 1" for i in reversed(range(1, 3000)))
+    started = time.perf_counter()
+    rules = checked_rules(f"{chain}\nparam p0 = 1\nrule r {{ on a where n == p2999 }}")
+    assert time.perf_counter() - started < 20
+    assert rules.params["p2999"].value == 3000
+
+
+def test_a_circle_of_params_is_told_for_each_of_them():
+    text = (
+        "param a = b + 1\nparam b = a + 1\nparam c = 2\nparam d = c\nrule r { on x where n == d }"
+    )
+    assert codes(text) == ["E045", "E045"]
+
+
+def test_constants_that_grow_without_bounds_are_refused_before_they_are_computed():
+    chain = "\n".join(f"param p{i} = p{i - 1} * p{i - 1}" for i in range(1, 60))
+    started = time.perf_counter()
+    assert "E045" in codes(f"param p0 = 10\n{chain}\nrule r {{ on a where n == p59 }}")
+    assert time.perf_counter() - started < 20
+
+
+def test_a_window_that_hops_too_often_is_refused():
+    text = 'rule r {{ aggregate a over hopping {} every {} {{ n = count() }}  alert "x" }}'
+    assert codes(text.format("365d", "1us")) == ["E077"]
+    assert codes(text.format("10s", "999us")) == ["E077"]
+    assert codes(text.format("10s", "1ms")) == []
+
+
+def test_what_is_made_of_a_broken_param_gives_no_second_message():
+    text = "param a = a\nparam b = a * 2\nrule r { on x where n > b and n < a + 1 and m == -a }"
+    assert codes(text) == ["E045", "E045"]
+    assert codes("param a = nothing\nparam b = a * 2\nrule r { on x where n > b }") == ["E046"]
