@@ -32,13 +32,13 @@ from cep.event_time import LATEST
 from cep.ingest import Ingest
 from cep.lookup_files import LookupFiles, Reloaded, refresh
 from cep.match import Match
-from cep.positions import Tracker, common_frontier, key_of, source_row
+from cep.positions import SOURCE, Tracker, common_frontier, entries_of, key_of, source_row
 from cep.ruleset import Ruleset
 from cep.runtime.reporting import Reporting
 from cep.runtime.tables import FileTable
 from cep.sink.leftovers import late_record, reject_record
 from cep.source.base import BadRecord, Block, Reject, Source
-from cep.state.store import SourceRow, StateError
+from cep.state.store import StateError
 
 if TYPE_CHECKING:
     from cep.keeper import Keeper
@@ -357,25 +357,24 @@ class Engine:
             "held": [] if self._trackers else self._event_rows(held),
         }
         progress = Progress(counters={"engine": counters}, host_position=self.keeper.position)
-        if self._trackers:
-            progress.counters["sources"] = self._source_entries(progress.sources)
+        self._add_sources(progress)
         return progress
 
     def _event_rows(self, events: Iterable[Any]) -> list[Any]:
         assert self.keeper is not None
         return [self.keeper.event_row(event) for event in events]
 
-    def _source_entries(self, rows: list[SourceRow]) -> dict[str, Any]:
-        """Where each source stands, those that are not read this time included."""
-        entries = dict(self.known_sources)
+    def _add_sources(self, progress: Progress) -> None:
+        """Adds where each source stands, unless that is known from the last epoch."""
         for tracker in self._trackers:
             seen, frontier, waiting = self._order.waiting(tracker.index)
+            if tracker.is_unchanged(waiting):
+                continue
             entry = tracker.entry(seen, frontier, waiting)
             if not tracker.can_resume:
                 entry["held"] = self._event_rows(waiting)
-            entries[key_of(tracker.name)] = entry
-            rows.append(source_row(tracker.name, entry))
-        return entries
+            progress.counters[SOURCE + key_of(tracker.name)] = entry
+            progress.sources.append(source_row(tracker.name, entry))
 
     # ------------------------------------------------------------------ for host programs
 
@@ -593,8 +592,7 @@ class Engine:
         """What the state says of sources that have been read before, by name."""
         if self.keeper is None:
             return {}
-        kept: Any = self.keeper.snapshot.counters.get("sources", {})
-        return kept  # type: ignore[no-any-return]
+        return entries_of(self.keeper.snapshot.counters)
 
     def _resume_sources(self, sources: Sequence[Source]) -> list[Tracker]:
         assert self.keeper is not None

@@ -227,8 +227,11 @@ class Keeper:
         """Between two batches: takes the matches that have just been found, goes on with the epoch
         at hand or closes one when it is time, and gives the matches that may go out."""
         self._take_in(found)
-        if self.checkpointer.due:
-            self._begin(progress())
+        if self.spill is not None and self.spill.is_short:
+            self._begin(progress)
+            self.checkpointer.finish()
+        elif self.checkpointer.due:
+            self._begin(progress)
         self.checkpointer.work()
         self._let_go()
         return self._give()
@@ -240,15 +243,18 @@ class Keeper:
     def checkpoint(self, found: Sequence[Found], progress: Callable[[], Progress]) -> list[Found]:
         """A step that makes everything up to now durable before it returns. Raises StateError."""
         self._take_in(found)
-        self._begin(progress())
+        self._begin(progress)
         self.checkpointer.finish()
         self._let_go()
         return self._give()
 
-    def _begin(self, progress: Progress) -> None:
-        # What may fail comes before anything is taken out of here, so that it can be tried again.
+    def _begin(self, told: Callable[[], Progress]) -> None:
+        # What may fail comes before anything is taken out of here, or told by the host as new, so
+        # that it can be tried again.
         self.checkpointer.make_room()
-        progress.sink_lengths = self.lengths()
+        lengths = self.lengths()
+        progress = told()
+        progress.sink_lengths = lengths
         progress.rules = [*self._untold, *self._finished()]
         self._untold = []
         progress.outbox += [*map(_out_row, self._open.values()), *self._notes]
@@ -281,7 +287,7 @@ class Keeper:
         next engine. Raises StateError."""
         try:
             self._take_in(found)
-            self._begin(progress())
+            self._begin(progress)
             self.checkpointer.finish()
         finally:
             self.store.close()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cep.source.base import Block, Input, Part, Reject, Start
-from cep.source.parts import find, is_continued_by
+from cep.source.parts import Contents, find
 from cep.state.store import SourceRow
 
 NEVER = -(2**63)
@@ -51,6 +51,7 @@ class Tracker:
     was: Mapping[str, Any] | None = None
     seen_again: int = field(default=NEVER, init=False)
     """The largest time of what has been read again."""
+    _told: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if self.was is not None:
@@ -72,6 +73,7 @@ class Tracker:
     def begin(self, block: Block, seen: int) -> None:
         """A block is about to be taken."""
         self.marks.append(Mark(block.offset, block.line_number, seen, block.context))
+        self._told = False
 
     def end(self, block: Block, *, waits: bool) -> None:
         """It has been taken; `waits`: some events of the source are held back."""
@@ -136,6 +138,12 @@ class Tracker:
             del parts[0]
         return parts
 
+    def is_unchanged(self, waiting: Sequence[Any]) -> bool:
+        """Whether the entry that was made last still says all; `waiting`: events held back now."""
+        unchanged = self._told and not waiting
+        self._told = not waiting
+        return unchanged
+
     @property
     def can_resume(self) -> bool:
         """Whether waiting events can be read again."""
@@ -165,6 +173,19 @@ def source_row(name: str, entry: Mapping[str, Any]) -> SourceRow:
     )
 
 
+SOURCE = "source "
+"""How the names of entries begin among the counters of a state."""
+
+
+def entries_of(counters: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of all sources in a state, by name."""
+    return {
+        name.removeprefix(SOURCE): entry
+        for name, entry in counters.items()
+        if name.startswith(SOURCE)
+    }
+
+
 def key_of(name: str) -> str:
     """A name as a key of JSON: paths may hold bytes that are no text."""
     return name.encode("utf-8", "backslashreplace").decode()
@@ -189,14 +210,21 @@ def assign(paths: Sequence[str], entries: Mapping[str, Mapping[str, Any]]) -> li
     rotated) is not an input of its own.
     """
     starts = {name: start_of(entry) for name, entry in entries.items()}
-    lost = {name: start for name, start in starts.items() if not _is_in_place(name, start)}
-    moved = {path: name for path in paths if (name := _moved_here(path, starts, lost)) is not None}
+    contents = Contents()
+    files = {name: start.parts[-1] for name, start in starts.items() if start.parts}
+    lost = {name: part for name, part in files.items() if not contents.is_at(name, part)}
+    moved = {}
+    for path in paths:
+        if key_of(path) not in files or key_of(path) in lost:
+            name = contents.moved_to(path, lost)
+            if name is not None and name != key_of(path):
+                moved[path] = name
     own = [path for path in paths if path not in moved]
     taken = {
         os.path.realpath(piece.path)
         for path in own
-        if (start := lost.get(key_of(path))) is not None and start.parts
-        for piece in find(path, start).pieces
+        if key_of(path) in lost
+        for piece in find(path, starts[key_of(path)]).pieces
         if piece.path != path
     }
     found = []
@@ -216,18 +244,3 @@ def start_of(entry: Mapping[str, Any]) -> Start:
     offset, line, _, context = entry["mark"]
     parts = tuple(Part(*part) for part in entry["parts"])
     return Start(offset, line, entry["read"][0], context, parts, entry["waiting"])
-
-
-def _is_in_place(name: str, start: Start) -> bool:
-    return not start.parts or is_continued_by(start.parts[-1:], name)
-
-
-def _moved_here(path: str, starts: Mapping[str, Start], lost: Mapping[str, Start]) -> str | None:
-    """The name under which the file at `path` was read before, if that was another one."""
-    known = starts.get(key_of(path))
-    if known is not None and key_of(path) not in lost:
-        return None
-    for name, start in lost.items():
-        if name != key_of(path) and is_continued_by(start.parts[-1:], path):
-            return name
-    return None

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from cep.source.base import Part, SourceError, Start
@@ -21,6 +21,9 @@ from cep.source.raw import open_file, read_head, unpack
 
 HEAD = 1024
 """Bytes of content that a fingerprint covers, if there are so many."""
+
+TELLING = 64
+"""Bytes of content that tell one file from all others where nothing else does."""
 
 _SUFFIX = r"[._-]\d[\dTt:._-]*(?:\.(?:gz|gzip|zst|zstd))?"
 """What rotation appends to a name: `.1`, `.2.gz`, `-20260101`, `.2026-01-01T00`."""
@@ -63,19 +66,20 @@ def fits(known: str, head: bytes) -> bool:
 
 def find(path: str, start: Start) -> Found:
     """Where the parts that were read before are now, and what came after them."""
-    last = start.parts[-1]
-    if _is_part(path, last) and not _is_shorter(path, start.read_to - last.base):
+    last, contents = start.parts[-1], Contents()
+    is_here = contents.is_at(path, last)
+    if is_here and not _is_shorter(path, start.read_to - last.base):
         if len(start.parts) == 1:
             return Found((Piece(path, last.base, start.offset - last.base),))
-    elif len(start.parts) == 1 and _is_part(path, last):
+    elif len(start.parts) == 1 and is_here:
         remark = f"has been cut: read from its beginning{_loss(start)}"
         return Found((Piece(path, start.read_to),), remark)
-    return _after_rotation(path, start)
+    return _after_rotation(path, start, contents)
 
 
-def _after_rotation(path: str, start: Start) -> Found:
+def _after_rotation(path: str, start: Start, contents: Contents) -> Found:
     family = [*([path] if os.path.exists(path) else []), *_family(path)]
-    places = [next((p for p in family if _is_part(p, part)), None) for part in start.parts]
+    places = [next((p for p in family if contents.is_at(p, part)), None) for part in start.parts]
     pieces = _known_pieces(start, places)
     if not pieces:
         remark = "is another file than before, which is gone: read from its beginning"
@@ -119,15 +123,6 @@ def _family(path: str) -> list[str]:
     return []
 
 
-def _is_part(path: str, part: Part) -> bool:
-    try:
-        status = os.stat(path)
-        same = (status.st_dev, status.st_ino) == (part.device, part.inode)
-        return fits(part.fingerprint, head_of(path)) and (same or part.fingerprint != "0:")
-    except (OSError, SourceError):
-        return False
-
-
 def _is_shorter(path: str, length: int) -> bool:
     """Whether a plain file has less than what has been read of it; of a compressed one that is
     found when it is read."""
@@ -158,6 +153,55 @@ def head_of(path: str) -> bytes:
         reader.close()
 
 
-def is_continued_by(parts: Iterable[Part], path: str) -> bool:
-    """Whether the file at `path` is one of these parts, under whatever name."""
-    return any(part.fingerprint != "0:" and _is_part(path, part) for part in parts)
+class Contents:
+    """Which of the files that were read before are where, by their content. Each file is looked at
+    once, however many it is compared with."""
+
+    def __init__(self) -> None:
+        self._looks: dict[str, _Look | None] = {}
+
+    def is_at(self, path: str, part: Part) -> bool:
+        """Whether the file at `path` may be this part."""
+        look = self._look(path)
+        if look is None or not fits(part.fingerprint, look.head):
+            return False
+        return look.place == (part.device, part.inode) or not part.fingerprint.startswith("0:")
+
+    def moved_to(self, path: str, parts: Mapping[str, Part]) -> str | None:
+        """The name of the part that the file at `path` is beyond doubt."""
+        look = self._look(path)
+        if look is None:
+            return None
+        for name, part in parts.items():
+            length = int(part.fingerprint.partition(":")[0])
+            same_place = length and look.place == (part.device, part.inode)
+            if (same_place or length >= TELLING) and look.fits(part.fingerprint, length):
+                return name
+        return None
+
+    def _look(self, path: str) -> _Look | None:
+        if path not in self._looks:
+            self._looks[path] = _look_at(path)
+        return self._looks[path]
+
+
+@dataclass(slots=True)
+class _Look:
+    """What was seen of a file: the beginning of its content, and its place on the disk."""
+
+    head: bytes
+    place: tuple[int, int]
+    known: dict[int, str] = field(default_factory=dict)
+
+    def fits(self, known: str, length: int) -> bool:
+        if length not in self.known:
+            self.known[length] = fingerprint(self.head[:length])
+        return self.known[length] == known
+
+
+def _look_at(path: str) -> _Look | None:
+    try:
+        status = os.stat(path)
+        return _Look(head_of(path), (status.st_dev, status.st_ino))
+    except (OSError, SourceError, ValueError):
+        return None
