@@ -112,13 +112,14 @@ def test_an_output_that_fails_loses_nothing(folder: Path, monkeypatch: pytest.Mo
     options: dict[str, Any] = {"output": ["found.jsonl"], **STATE}
     write, calls = JsonLinesSink.write, []
 
-    def fail_on_third(self: JsonLinesSink, matches: Any) -> None:
+    def fail_once(self: JsonLinesSink, matches: Any) -> None:
         calls.append(1)
-        if len(calls) == 3:
+        if len(calls) == 1:
             raise SinkError("cannot write found.jsonl: the disk is full")
         write(self, matches)
 
-    monkeypatch.setattr(JsonLinesSink, "write", fail_on_third)
+    run(folder, "log.jsonl", kill_after=9, **options)
+    monkeypatch.setattr(JsonLinesSink, "write", fail_once)
     assert run(folder, "log.jsonl", **options) == 2
     assert run(folder, "log.jsonl", **options) == 0
     same_prefix(folder, "found.jsonl")
