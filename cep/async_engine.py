@@ -15,15 +15,14 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from os import PathLike
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from cep.engine import Engine, Stats, Undecided, is_event
 from cep.match import Match
 from cep.ruleset import Ruleset
-from cep.state.store import StateError, Store
+from cep.state.store import StateError
 
 ROOM = 10_000
 """Events, and matches, that may wait, unless told otherwise."""
@@ -57,27 +56,16 @@ class AsyncEngine:
     >>> asyncio.run(main())
     'ann'
 
-    The arguments are those of `Engine`, and `room`: how many events may wait, and how many matches.
-    Give events and take matches in different tasks, for `process` waits while there is no room.
-    Leaving the `async with` block is `suspend()`; after an exception what still waits is dropped,
-    and what has been done is durable.
+    `options` are those of `Engine`: `delay`, `state`, `checkpoint_every`, and so on. `room`: how
+    many events may wait, and how many matches. Give events and take matches in different tasks, for
+    `process` waits while there is no room. Leaving the `async with` block is `suspend()`; after an
+    exception what still waits is dropped, and what has been done is durable.
     """
 
-    def __init__(
-        self,
-        ruleset: Ruleset,
-        *,
-        delay: int | timedelta | None = None,
-        state: str | PathLike[str] | Store | None = None,
-        checkpoint_every: float = 1.0,
-        deliver: str = "after-commit",
-        room: int = ROOM,
-    ) -> None:
+    def __init__(self, ruleset: Ruleset, *, room: int = ROOM, **options: Any) -> None:
         if room < 1:
             raise ValueError("there must be room for one event")
-        self._make = lambda: Engine(
-            ruleset, delay=delay, state=state, checkpoint_every=checkpoint_every, deliver=deliver
-        )
+        self._make = lambda: Engine(ruleset, **options)
         self._room = room
         self._changed = asyncio.Condition()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cep")

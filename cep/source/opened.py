@@ -146,7 +146,8 @@ class Opened:
 
     def lines(self) -> Iterator[LineBlock]:
         """The content as blocks of lines, from where reading goes on."""
-        number = self.start.line_number if self.start is not None else 1
+        resumed = self.resumed_at
+        number = resumed.line_number if resumed is not None else 1
         if self.is_regular and (self.options.follow or self.start is not None):
             followed = self._given if self.options.follow else None
             self._files = Followed(self._pieces, followed)
