@@ -31,12 +31,15 @@ DEEPEST = 3000
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 _PHASES = (
     ("commit", ("cep/state/sqlite/writing", "cep/state/sqlite/__init__", "cep/state/handover")),
-    ("resume", ("cep/state/sqlite/reading", "cep/state/sqlite/file", "cep/state/lock")),
-    ("reload", ("cep/cli/reload", "cep/state/change", "cep/state/resume", "dsl/")),
+    ("resume", ("cep/state/sqlite/", "cep/state/lock", "cep/state/resume", "cep/state/change")),
     ("checkpoint", ("cep/state/", "cep/keeper")),
     ("sink", ("cep/sink/", "tests/crash/host.py")),
     ("source", ("cep/source/", "cep/clock/", "cep/ingest")),
-    ("events", ("cep/runtime/", "cep/compile/program", "cep/engine", "cep/match", "<rules>")),
+    (
+        "events",
+        ("cep/runtime/", "cep/compile/program", "cep/engine", "cep/match", "<loop", "<rule"),
+    ),
+    ("rules", ("dsl/", "cep/ruleset", "cep/plan/", "cep/compile/")),
 )
 """The phases by the files of the innermost frame that belongs to the product."""
 
@@ -98,7 +101,7 @@ class Victim:
         """Where each of its threads is now."""
         self.process.send_signal(signal.SIGUSR1)
         said = self._hear(0.5)
-        while "most recent call first" in said and (more := self._hear(0.0002)):
+        while not said.endswith("in <module>\n") and (more := self._hear(0.02)):
             said += more
         return said
 
@@ -201,6 +204,8 @@ def _phase(stack: str) -> tuple[str, str]:
     frames = [(f.removeprefix(root), line, name) for f, line, name in _FRAME.findall(stack)]
     if any(name in ("get", "given_up") for file, _, name in frames if "handover" in file):
         return "", ""
+    if any(file == "cep/cli/reloading.py" for file, _, _ in frames):
+        return "reload", f"{frames[0][0]}:{frames[0][1]}"
     for file, line, _ in frames:
         for phase, beginnings in _PHASES:
             if file.startswith(beginnings):

@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[2]
 
 PARTS = {
     "checkpoint": ("cep/keeper.py", "cep/state/checkpoint.py"),
-    "commit": ("cep/state/sqlite/", "cep/state/handover.py"),
+    "open": ("cep/state/sqlite/", "cep/state/lock.py"),
+    "commit": ("cep/state/sqlite/writing.py", "cep/state/handover.py"),
     "sink": ("cep/sink/",),
     "encode": ("cep/state/codec.py", "cep/state/snapshot.py", "cep/state/values.py"),
     "source": ("cep/source/", "cep/clock/"),
