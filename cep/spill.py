@@ -8,7 +8,8 @@ has them as they are. They come back when an event of theirs comes, or when some
 * The earliest moment at which anything is due for a key in the store is a timer of its own, one
   tick before, so that what is due then stands in the order of all others.
 
-It is looked at once an epoch. The bytes of a state are measured from a sample, as in `cep.caps`.
+Where what has changed since the last epoch is too much by itself, an epoch is closed at once. The
+bytes of a state are measured from a sample, as in `cep.caps`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ AHEAD = 1_000_000
 
 SAMPLE = 1000
 """States of all rules that are measured, about."""
+
+
+GUESS = 1000
+"""Bytes of a state of a rule none of whose states has been measured."""
 
 
 class Spill:
@@ -140,6 +145,16 @@ class Spill:
 
     # ------------------------------------------------------------------ letting go
 
+    @property
+    def is_short(self) -> bool:
+        """Whether memory is short, by what states took when they were last measured: then what has
+        changed must become durable, so that it can go."""
+        return self._estimate() > self.max_memory
+
+    def _estimate(self) -> float:
+        each = self._each
+        return sum(len(run.states) * each.get(run.owner, GUESS) for run in self.program.rules)
+
     def look(self, committed: int) -> None:
         """Between two batches: lets go of keys where memory is short. `committed`: the number of
         the last durable epoch."""
@@ -157,11 +172,11 @@ class Spill:
             self.program.timers.forget_stale()
 
     def _size(self) -> float:
-        """Bytes of all states."""
+        """Bytes of all states, measured."""
         number = sum(len(run.states) for run in self.program.rules)
         step = max(1, number // SAMPLE)
         self._each = {run.owner: _bytes_each(run, step) for run in self.program.rules}
-        return sum(len(run.states) * self._each[run.owner] for run in self.program.rules)
+        return self._estimate()
 
     def _oldest(self, committed: int, excess: float) -> Iterable[tuple[Reporting, Any]]:
         """The states to let go of: those that were changed longest ago, and are durable."""
@@ -199,7 +214,7 @@ def _states(run: Reporting) -> SpilledStates:
 def _bytes_each(run: Reporting, step: int) -> float:
     """Bytes of a state of a rule, by each of so many."""
     if not len(run.states):
-        return float(ENTRY)
+        return float(GUESS)
     sizes, size, number = Sizes(), 0, 0
     for place, state in enumerate(run.states.values()):
         if place % step == 0:
