@@ -13,7 +13,7 @@ from dsl.diagnostics import draw
 from dsl.parser import parse
 from dsl.source import Source
 
-EXAMPLES = int(os.environ.get("CEP_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("CEP_EXAMPLES", "40"))
 ROOT = Path(__file__).parents[1]
 WORDS = [
     word

@@ -1,7 +1,7 @@
 """The engine gives what the reference matcher gives, over random rules and random events.
 
 A failure is printed as a `.cep` file ready to be pasted into `tests/spec/`. `CEP_PROPERTY_EXAMPLES`
-says how many cases are tried (default 100); `hunt.py` beside this goes on for hours.
+says how many cases are tried (default 40); `hunt.py` beside this goes on for hours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cep.plan import build
 
-EXAMPLES = int(os.environ.get("CEP_PROPERTY_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("CEP_PROPERTY_EXAMPLES", "40"))
 
 THOROUGH = settings(
     max_examples=EXAMPLES,

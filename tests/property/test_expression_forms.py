@@ -445,7 +445,7 @@ def fast(code: str, env: FieldEnv, event: Any) -> Any:
 
 
 RAISED = object()
-EXAMPLES = int(os.environ.get("CEP_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("CEP_EXAMPLES", "100"))
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))

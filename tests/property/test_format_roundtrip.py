@@ -17,7 +17,7 @@ SAMPLES = "".join(
     path.read_text(encoding="utf-8")
     for path in sorted((Path(__file__).parents[1] / "unit" / "data").glob("*.cep"))
 )
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 # ------------------------------------------------------------------------------ trees
 

@@ -69,7 +69,7 @@ def rulesets() -> dict[str, cep.Ruleset]:
 
 
 @pytest.mark.parametrize("name", TABLE_RULES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(events=KEYED_EVENTS, cut=st.integers(0, 3))
 def test_tables_and_streams(rulesets, name, events: list[tuple], cut: int) -> None:
     time = 0

@@ -74,7 +74,7 @@ def rulesets() -> dict[str, cep.Ruleset]:
 
 
 @pytest.mark.parametrize("name", RULES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(steps=EVENTS)
 def test_engine_and_reference_agree(rulesets, name, steps) -> None:
     rules = rulesets[name]
