@@ -48,6 +48,14 @@ _ALLOWED: dict[Type, frozenset[type]] = {
 }
 
 
+LEVELS = 600
+"""Levels of nesting that are shown. Readers of JSON take more, but whoever goes through a value to
+write it out needs room on the stack for each level, and has less of it."""
+
+TOO_DEEP = "…"
+"""What is shown instead of what lies deeper."""
+
+
 class Odd:
     """A value of another type than the rules take it for. Every use of it raises TypeError.
 
@@ -78,6 +86,34 @@ def unbox(value: Any) -> Any:
     if value.__class__ is Odd:
         value = value.value
     return None if value is UNSET else value
+
+
+def shallow(value: Any, levels: int = LEVELS) -> Any:
+    """The value, with `TOO_DEEP` for what is nested deeper than so many levels.
+
+    >>> shallow({"a": [1, [2]]}, levels=2)
+    {'a': [1, '…']}
+    """
+    inside: Any = None
+    if isinstance(value, list | tuple):
+        inside = enumerate(value)
+    elif isinstance(value, dict):
+        inside = value.items()
+    if inside is None:
+        return value
+    if not levels:
+        return TOO_DEEP
+    changed: dict[Any, Any] = {}
+    for place, item in inside:
+        if isinstance(item, list | tuple | dict):
+            fresh = shallow(item, levels - 1)
+            if fresh is not item:
+                changed[place] = fresh
+    if not changed:
+        return value
+    if isinstance(value, dict):
+        return {**value, **changed}
+    return [changed.get(place, item) for place, item in enumerate(value)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from cep.event import unbox
+from cep.event import LEVELS, TOO_DEEP, shallow, unbox
 from cep.event_time import format_time, parse_time
 from cep.key import plain_key
 
@@ -247,7 +247,7 @@ class Match:
                 if bound:
                     taken = [form.identity(event, step) for event in bound]
                     what.append([form.steps[step], taken])
-        return blake2b(msgspec.json.encode(what), digest_size=16).hexdigest()
+        return blake2b(_identity_bytes(what), digest_size=16).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """The match record of the reference: JSON values only, times as ISO 8601 in UTC."""
@@ -355,14 +355,34 @@ class WindowMatch:
 
 
 def original(event: Any) -> Any:
-    """The event as it came: the decoded line, or the mapping that a host or source gave."""
+    """The event as it came: the decoded line, or the mapping that a host or source gave. What is
+    nested too deep to be written out is left out."""
     raw = event.raw
-    if isinstance(raw, bytes | bytearray | memoryview):
-        try:
-            return msgspec.json.decode(raw)
-        except msgspec.ValidationError:
-            return json.loads(bytes(raw), parse_float=_number, parse_int=_number)
-    return {} if raw is None else raw
+    if raw is None:
+        return {}
+    if not isinstance(raw, bytes | bytearray | memoryview):
+        return shallow(raw)
+    line = bytes(raw)
+    deep = line.count(b"[") + line.count(b"{") > LEVELS
+    try:
+        decoded = _decoded(line)
+        return shallow(decoded) if deep else decoded
+    except RecursionError:  # it has been read before, with a shorter stack
+        return {TOO_DEEP: line.decode(errors="replace")}
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.ValidationError:
+        return json.loads(line, parse_float=_number, parse_int=_number)
+
+
+def _identity_bytes(what: list[Any]) -> bytes:
+    try:
+        return msgspec.json.encode(what)
+    except RecursionError:  # a field that is the identity of an event may be anything
+        return msgspec.json.encode(shallow(what))
 
 
 class RecordedMatch:

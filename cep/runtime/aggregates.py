@@ -20,6 +20,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from heapq import nsmallest
+from itertools import chain
 from typing import Any, ClassVar
 
 from sortedcontainers import SortedList
@@ -43,8 +45,16 @@ def identity(value: Any) -> Any:
     if kind is bool:
         return (value,)
     if kind is _List or kind is dict or kind is tuple:
-        return (json.dumps(value, sort_keys=True, default=str),)
+        return (_canonical(value),)
     return value
+
+
+def _canonical(value: Any) -> str:
+    """An array or object as text, the same for equal ones; `Misfit` for one nested too deep."""
+    try:
+        return json.dumps(value, sort_keys=True, default=str)
+    except RecursionError:
+        raise Misfit("nested too deep") from None
 
 
 class ExactSum:
@@ -580,19 +590,47 @@ class Percentile(Accumulator):
         self.ordered = SortedList(dumped)
 
 
-class Top(Values):
-    """`top(x, n)`: O(values) when it is asked for."""
+class Top(Accumulator):
+    """`top(x, n)`: for each different value when its events came; O(different values) when it is
+    asked for."""
 
-    __slots__ = ("n",)
+    __slots__ = ("added", "events", "n")
 
     def __init__(self, n: Any) -> None:
-        super().__init__()
         self.n = whole(n)
         if self.n < 0:
             raise Misfit("a negative number of values")
+        self.added = 0
+        self.events: dict[Any, deque[tuple[int, Any]]] = {}
+
+    def add(self, value: Any) -> None:
+        self.events.setdefault(identity(value), deque()).append((self.added, value))
+        self.added += 1
+
+    def remove(self, value: Any) -> None:
+        same = identity(value)
+        events = self.events[same]
+        events.popleft()
+        if not events:
+            del self.events[same]
 
     def result(self) -> Any:
-        return top([*self.values], self.n)
+        best = nsmallest(self.n, self.events.values(), key=lambda one: (-len(one), one[0][0]))
+        return [events[0][1] for events in best]
+
+    def dump(self) -> Any:
+        """All values in order."""
+        return [value for _, value in sorted(chain(*self.events.values()), key=_place)]
+
+    def load(self, dumped: Any) -> None:
+        self.added = 0
+        self.events = {}
+        for value in dumped:
+            self.add(value)
+
+
+def _place(event: tuple[int, Any]) -> int:
+    return event[0]
 
 
 class Nothing(Count):

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from cep.event import unbox
+from cep.event import LEVELS, TOO_DEEP, unbox
 from cep.event_time import EARLIEST, LATEST, format_time
 
 _UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000))
@@ -70,7 +70,8 @@ def plain(value: Any, kind: str = "any") -> Any:
 
     A time becomes ISO 8601 text with `Z`. A duration becomes a number of seconds (an int where it
     is whole), because programs compare and add them; people find `2m30s` in the alert's text.
-    Numbers that JSON has no word for (infinite, not a number) become null.
+    Numbers that JSON has no word for (infinite, not a number) become null, and what is nested
+    deeper than `LEVELS` becomes `…`.
 
     >>> plain(0, "time"), plain(90_000_000, "duration"), plain(1_500_000, "duration")
     ('1970-01-01T00:00:00Z', 90, 1.5)
@@ -84,13 +85,23 @@ def plain(value: Any, kind: str = "any") -> Any:
         if kind == "duration":
             return value // 1_000_000 if value % 1_000_000 == 0 else value / 1_000_000
         return value
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | dict):
+        return _plain_inside(value, LEVELS)
     if value is None or isinstance(value, str | bool):
         return value
     return str(value)
+
+
+def _plain_inside(value: Any, levels: int) -> Any:
+    """An array or object of plain values. One frame a level: a comprehension would take two."""
+    if not levels:
+        return TOO_DEEP
+    items: list[Any] = []
+    for item in value.values() if isinstance(value, dict) else value:
+        inner = unbox(item)
+        nested = isinstance(inner, list | tuple | dict)
+        items.append(_plain_inside(inner, levels - 1) if nested else plain(inner))
+    return dict(zip(map(str, value), items, strict=True)) if isinstance(value, dict) else items
 
 
 def _number_text(value: int | float, kind: str) -> str:

@@ -6,6 +6,7 @@ import json
 import math
 from collections import deque
 from fractions import Fraction
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -66,6 +67,22 @@ def test_top_takes_the_earlier_of_equally_frequent_values() -> None:
     assert aggregates.top(["z", "a", "z", "a", "b"], 2) == ["z", "a"]
     assert aggregates.top([1, 1.0, True], 1) == [1]
     assert aggregates.top([1], 0) == []
+
+
+def test_top_costs_by_the_number_of_different_values_not_of_events() -> None:
+    window = aggregates.factory("top", extra=(2,))()
+    started = perf_counter()
+    for number in range(20_000):
+        window.add(number % 7)
+        window.result()
+    assert perf_counter() - started < 10
+    assert window.result() == [0, 1]
+    window.remove(0)
+    assert window.result() == [1, 2]
+    again = aggregates.factory("top", extra=(2,))()
+    again.load(window.dump())
+    assert again.result() == [1, 2]
+    assert again.dump() == window.dump()
 
 
 @pytest.mark.parametrize("name", ["sum", "avg", "stddev", "median"])
