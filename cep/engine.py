@@ -731,6 +731,8 @@ class Engine:
         delay = self._delay_of(self._names[source])
         if len(self._names) > 1 or delay or not block.lines or block.positions:
             return False
+        if self._order.holds(source):  # there was a delay when these came
+            return False
         decoded = self.ingest.in_order(block.lines)
         if decoded is None:
             return False

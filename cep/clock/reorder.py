@@ -132,7 +132,7 @@ class Reorder(Generic[EventT]):
         times = list(map(_time, events))
         first_open = self._first_open(source, held)
         in_order = times[0] >= first_open and times == sorted(times)
-        if in_order and self._single:
+        if in_order and self._single and not held.events:
             self._advance(source, held, times[-1])
             return events
         if not in_order:
@@ -150,12 +150,14 @@ class Reorder(Generic[EventT]):
     def restore(
         self, source: int, seen: int, frontier: Sequence[int], events: list[EventT]
     ) -> None:
-        """Goes on where `waiting` was asked."""
+        """Goes on where `waiting` was asked. The delay may be another now: nothing goes out before
+        the next events come, and what waits is not late where the delay has become shorter."""
         held = self._sources[source]
         time, last = frontier
         self._frontier = max(self._frontier, (time, last))
         if seen != _NEVER:
-            self._advance(source, held, seen)
+            held.seen = seen
+            held.clock = self._clocks[source] = seen - held.delay
             held.add(events, in_order=True)
 
     def replace(self, change: Callable[[EventT], EventT]) -> None:
