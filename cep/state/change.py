@@ -27,8 +27,8 @@ import msgspec
 
 from cep.compile.rules import CompiledRule, CompiledRules, Earlier, compile_rules, names_behind
 from cep.lookup_files import LookupFiles, refresh
-from cep.plan.limits import TooLarge
 from cep.plan.fingerprint import meaning
+from cep.plan.limits import TooLarge
 from cep.ruleset import Ruleset, loads
 from cep.state.store import Owner, RuleVersion, StateError, StateRow
 from dsl import checked
