@@ -14,7 +14,8 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,9 @@ VICTIM = Path(__file__).with_name("victim.py")
 
 LONGEST = 120.0
 """Seconds after which a victim that nobody has killed must have ended."""
+
+AT_WORK = 0.8
+"""Share of the kills at any moment that wait until the engine is open."""
 
 DEEPEST = 3000
 """Most lines of a part that are passed before a trap closes."""
@@ -53,6 +57,15 @@ class Toll:
     phases: Counter[str] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
 
+    def count(self, where: str) -> None:
+        """Takes in a kill, of a process whose threads were there."""
+        self.kills += 1
+        threads = re.split(r"\n\n|^(?=(?:Current t|T)hread )", where, flags=re.MULTILINE)
+        found = [found for thread in threads if (found := _phase(thread))[0]]
+        for phase, place in found or [("elsewhere", where[:200])]:
+            self.phases[phase] += 1
+            self.places[place] += 1
+
     def add(self, other: Toll) -> None:
         """Takes in the toll of other work."""
         self.kills += other.kills
@@ -72,9 +85,10 @@ class Toll:
 class Victim:
     """One life of the process."""
 
-    def __init__(self, arguments: Sequence[str], trap: str, errors: Path) -> None:
+    def __init__(self, arguments: Sequence[str], trap: str, errors: Path, syncs: str = "") -> None:
         self._pipe, inner = os.pipe()
         environment = {**os.environ, "VICTIM_PIPE": str(inner), "VICTIM_AT": trap}
+        environment["VICTIM_SYNCS"] = syncs
         with open(errors, "ab") as heard:
             self.process = subprocess.Popen(
                 [sys.executable, str(VICTIM), *arguments],
@@ -85,7 +99,7 @@ class Victim:
                 stderr=heard,
             )
         os.close(inner)
-        self._hear(LONGEST)
+        self._said = self._hear(LONGEST).removeprefix("armed\n")
 
     def _hear(self, seconds: float) -> str:
         """What comes through the pipe within so many seconds; empty when nothing does."""
@@ -93,9 +107,15 @@ class Victim:
             return ""
         return os.read(self._pipe, 1 << 16).decode("utf-8", "replace")
 
+    def open(self) -> None:
+        """Waits until its engine is ready to work, or it stands in a trap, or has ended."""
+        if not self._said:
+            self._said = self._hear(LONGEST)
+
     def trapped(self, seconds: float) -> str:
-        """Waits until it stands in the trap, at most so long; where it stands, if it does."""
-        return self._hear(seconds)
+        """Waits until it stands in the trap, has ended, or works for so long; where it stands."""
+        self.open()
+        return self._said.removeprefix("open\n") or self._hear(seconds)
 
     def asked(self) -> str:
         """Where each of its threads is now."""
@@ -104,6 +124,18 @@ class Victim:
         while not said.endswith("in <module>\n") and (more := self._hear(0.02)):
             said += more
         return said
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """While this lasts it stands still."""
+        self.process.send_signal(signal.SIGSTOP)
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        while stat.read_text().rpartition(")")[2].split()[0] not in "TZX":
+            pass
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Ends it at once, as a power cut ends it."""
@@ -164,7 +196,7 @@ class Hunt:
             victim.kill()
             victim.close()
         if code == -signal.SIGKILL:
-            self._count(where)
+            self.toll.count(where)
             return False
         if code in self.allowed:
             return False
@@ -180,7 +212,9 @@ class Hunt:
         if spared:
             return ""
         if trap:
-            return victim.trapped(self.longest_life) or self._stopped(victim)
+            return victim.trapped(5 * self.longest_life) or self._stopped(victim)
+        if self.rnd.random() < AT_WORK:
+            victim.open()
         if victim.wait(self.rnd.uniform(0.0, self.longest_life)) is not None:
             return ""
         return self._stopped(victim)
@@ -188,14 +222,6 @@ class Hunt:
     def _stopped(self, victim: Victim) -> str:
         """Where it is at this moment, empty if it has ended."""
         return "" if victim.process.poll() is not None else victim.asked() or "unknown"
-
-    def _count(self, where: str) -> None:
-        self.toll.kills += 1
-        threads = re.split(r"\n\n|^(?=(?:Current t|T)hread )", where, flags=re.MULTILINE)
-        found = [found for thread in threads if (found := _phase(thread))[0]]
-        for phase, place in found or [("elsewhere", where[:200])]:
-            self.toll.phases[phase] += 1
-            self.toll.places[place] += 1
 
 
 def _phase(stack: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cep.cli.main import run
-from tests.crash.killing import Hunt, Toll
+from tests.crash.killing import LONGEST, Hunt, Toll, Victim
 from tests.crash.make_log import lines
 
 RULES = Path(__file__).with_name("rules.cep")
@@ -304,6 +305,56 @@ class Followed(CommandLine):
         assert len(_rows(self.folder / "found.db")) == len(found), "some matches have the same id"
 
 
+class PowerCut(CommandLine):
+    """The disk as it is when the power fails: the files of a moment, where of the outputs only what
+    was forced to the disk is sure to be there. The run goes on from each such moment."""
+
+    name = "power cut"
+    _kept = ("log.jsonl", "rules.cep", "errors", "cuts", "undisturbed", "syncs")
+
+    def hunt(self, most: int, longest_life: float) -> Toll:
+        toll = Toll(lives=1)
+        victim = Victim(self.arguments, "", self.folder / "errors", str(self.folder / "syncs"))
+        while toll.kills < most:
+            if victim.wait(self.rnd.uniform(0.01, 4 * longest_life / most)) is not None:
+                break
+            where = victim.asked()
+            with victim.frozen():
+                self._cut(self.folder / "cuts" / str(toll.kills))
+            toll.count(where)
+        assert victim.wait(LONGEST) == 0
+        victim.close()
+        return toll
+
+    def _files(self, folder: Path) -> list[Path]:
+        return [path for path in folder.iterdir() if path.name not in self._kept]
+
+    def _cut(self, into: Path) -> None:
+        into.mkdir(parents=True)
+        for path in self._files(self.folder):
+            shutil.copy(path, into)
+            if path.suffix in (".jsonl", ".csv", ".txt"):
+                length = path.stat().st_size
+                os.truncate(into / path.name, self.rnd.randint(self._synced(path), length))
+
+    def _synced(self, path: Path) -> int:
+        """What of a file was last forced to the disk."""
+        lengths = [line.split(" ", 1) for line in text_lines(self.folder / "syncs")]
+        own = [int(length) for length, name in lengths if name == str(path)]
+        return own[-1] if own else 0
+
+    def verify(self) -> None:
+        super().verify()
+        for cut in sorted((self.folder / "cuts").iterdir()):
+            for path in self._files(self.folder):
+                path.unlink()
+            for path in cut.iterdir():
+                shutil.copy(path, self.folder)
+            assert run([*self.arguments, "--quiet"]) == 0, f"the run does not go on from {cut}"
+            shutil.rmtree(self.folder / "undisturbed")
+            super().verify()
+
+
 SCENARIOS: Sequence[Callable[[Path, int, int], Scenario]] = (
     Host,
     CommandLine,
@@ -311,4 +362,5 @@ SCENARIOS: Sequence[Callable[[Path, int, int], Scenario]] = (
     Growing,
     Changing,
     Followed,
+    PowerCut,
 )

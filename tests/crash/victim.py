@@ -8,6 +8,8 @@ any moment and also where a fault would hurt most:
 * with `VICTIM_AT=part:n:stay` it counts the lines that run in a part of the product (`PARTS`); at
   the n-th it says so on the pipe and stands still there until it is killed, or (`go`) runs on.
 
+With `VICTIM_SYNCS` it notes in that file which lengths of files have been forced to the disk.
+
 The product itself knows nothing of this.
 """
 
@@ -81,6 +83,33 @@ class Trap:
         return self._line
 
 
+def tell_when_open(pipe: int) -> None:
+    """An engine that is ready to work is told of on the pipe."""
+    from cep.engine import Engine
+
+    make = Engine.__init__
+
+    def told(*given: Any, **options: Any) -> None:
+        make(*given, **options)
+        os.write(pipe, b"open\n")
+
+    Engine.__init__ = told  # type: ignore[method-assign]
+
+
+def note_syncs(path: str) -> None:
+    """From now on each `fsync` of a file is noted there, once it is done."""
+    sync = os.fsync
+
+    def noted(file: Any) -> None:
+        sync(file)
+        number = file if isinstance(file, int) else file.fileno()
+        with open(path, "a") as notes:
+            name = os.readlink(f"/proc/self/fd/{number}")
+            notes.write(f"{os.fstat(number).st_size} {name}\n")
+
+    os.fsync = noted
+
+
 def main() -> int:
     """Arms what the environment asks for, then does the work."""
     pipe = int(os.environ["VICTIM_PIPE"])
@@ -92,6 +121,9 @@ def main() -> int:
 
     base.BLOCK = BLOCK
     reloading.EVERY = 0.05
+    tell_when_open(pipe)
+    if syncs := os.environ.get("VICTIM_SYNCS"):
+        note_syncs(syncs)
     if trap := os.environ.get("VICTIM_AT"):
         part, count, way = trap.split(":")
         Trap(part, int(count), way == "stay", pipe).set()
