@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 from cep.sink.base import plain_errors
@@ -53,6 +54,8 @@ class OutputFile:
             if length != self._settled:
                 self._file.flush()
                 os.fsync(self._file.fileno())
+                if self._settled is None:
+                    _settle_name(self.name)
                 self._settled = length
         return length
 
@@ -71,6 +74,17 @@ class OutputFile:
                 file.close()
             else:
                 file.flush()
+
+
+def _settle_name(path: str) -> None:
+    """Forces to the disk that there is such a file; its content alone may be nameless after a
+    power cut. Systems that cannot do that for a folder do it by themselves."""
+    with suppress(OSError):
+        folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _opened(path: str, keep: int | None) -> BinaryIO:

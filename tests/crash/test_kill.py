@@ -8,7 +8,9 @@ from tests.crash.killing import Toll
 from tests.crash.scenarios import SCENARIOS
 
 KILLS = 12
+EVENTS = 1200
 EACH = 2
+LONGEST_LIFE = 0.5
 
 
 def test_killed_at_any_moment_each_match_is_there_once(tmp_path: Path) -> None:
@@ -16,8 +18,8 @@ def test_killed_at_any_moment_each_match_is_there_once(tmp_path: Path) -> None:
     while toll.kills < KILLS:
         folder = tmp_path / str(seed)
         folder.mkdir()
-        scenario = SCENARIOS[seed % len(SCENARIOS)](folder, seed, 1500)
-        toll.add(scenario.hunt(EACH, 1.0))
+        scenario = SCENARIOS[seed % len(SCENARIOS)](folder, seed, EVENTS)
+        toll.add(scenario.hunt(EACH, LONGEST_LIFE))
         scenario.verify()
         seed += 1
     print(toll.histogram())

@@ -14,6 +14,7 @@ from sink_samples import a_match
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.columns import COLUMNS
 from cep.sink.csv_table import CsvSink
+from cep.sink.files import OutputFile
 from cep.sink.json_lines import JsonLinesSink
 from cep.sink.opening import open_sink
 from cep.sink.sqlite import SqliteSink
@@ -150,3 +151,22 @@ def test_a_closed_pipe_is_told_apart(tmp_path: Path) -> None:
     sink.write([a_match()])
     with pytest.raises(ClosedPipe):
         sink.flush()
+
+
+def test_a_new_file_has_its_name_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[str] = []
+    sync = os.fsync
+
+    def noted(file: int) -> None:
+        sync(file)
+        forced.append(os.path.realpath(f"/proc/self/fd/{file}"))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    out = OutputFile(str(tmp_path / "out"))
+    for data in (b"a", b"b"):
+        out.write(data)
+        out.settle()
+    out.close()
+    assert forced == [str(tmp_path / "out"), str(tmp_path), str(tmp_path / "out")]
