@@ -81,6 +81,10 @@ class Surroundings:
         return f"_{self.temporaries}"
 
 
+SPOILABLE = ("sum", "total", "min", "max")
+"""Kinds of variables that are `False` once a value did not fit."""
+
+
 class BaseEnv:
     """What handlers and matches have in common."""
 
@@ -161,8 +165,10 @@ class EventEnv(BaseEnv):
         if variable in self.tracked and name != "None":
             return f"(None if {name} is UNSET else {name})"
         if variable.kind == "avg" and name != "None":
-            return f"({name}[0] / {name}[1] if {name} else None)"
-        return "0" if variable.kind == "count" and name == "None" else name
+            return f"run.step_mean({name})"
+        if variable.kind in SPOILABLE and name != "None":
+            return f"(None if {name} is False else {name})"
+        return "0" if variable.kind in ("count", "total") and name == "None" else name
 
     def raw(self, leaf: Value) -> str | None:
         """Code of a plain field as it stands in the event (UNSET: missing); None: not a field."""
@@ -190,7 +196,7 @@ class EventEnv(BaseEnv):
     def _variable_type(self, variable: Variable) -> Type:
         if variable.kind == "count":
             return Type.INT
-        if variable.kind in ("sum", "avg"):
+        if variable.kind in ("sum", "total", "avg"):
             return Type.NUMBER
         if isinstance(variable.argument, Field):
             return self._field_type(variable.argument.path)

@@ -60,10 +60,11 @@ class Atom:
 class Variable:
     """What later conditions see of the events of `step`.
 
-    `kind`: last, first, count, sum, avg, min, max; before (time of the event bound before the
-    step); began (time of the first event of group `step`); counter (how many events the counted
-    position `step` has taken); history (all of its events, read from the run's own record).
-    `argument` is an expression over one event of the step.
+    `kind`: last, first, count, sum, total (a sum that is 0 of nothing), avg, min, max; before (time
+    of the event bound before the step); began (time of the first event of group `step`); counter
+    (how many events the counted position `step` has taken); history (all of its events, read from
+    the run's own record). `argument` is an
+    expression over one event of the step.
     """
 
     step: str

@@ -257,11 +257,8 @@ class _Builder:
     def _step_aggregate(self, value: StepAggregate) -> Value:
         value = self._on_events_of(value)
         if value.function in INCREMENTAL and not value.distinct:
-            variable = Variable(value.step, value.function, value.argument)
-            seen = Seen(variable, type=value.type)
-            if value.function in ("count", "sum"):
-                return Coalesce(seen, ZERO, type=value.type)
-            return seen
+            kind = "total" if value.function == "sum" else value.function
+            return Seen(Variable(value.step, kind, value.argument), type=value.type)
         return Tally(value, type=value.type)
 
     def _step_guards(self, step: checked.Step, copy: int, repeated: bool) -> tuple[Value, ...]:

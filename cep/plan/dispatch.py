@@ -175,9 +175,10 @@ class _Finder:
         return self._hash_well(path, self.constants(path))
 
     def _hash_well(self, path: Path, values: Sequence[object]) -> bool:
-        """Texts can be looked up in any field; numbers only where no boolean can stand."""
+        """Texts can be looked up where a text is not a value of an unexpected type; numbers only
+        where no boolean can stand."""
         if all(isinstance(value, str) for value in values):
-            return True
+            return self.type_of(path) in (Type.STRING, Type.ANY)
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
         return numbers and self.type_of(path) in (Type.NUMBER, Type.INT)
 

@@ -8,7 +8,7 @@ without an event: absences that have come true, loops that close, runs whose tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from cep.event import unbox
 from cep.key import key_of
 from cep.match import Match, MatchFormat
+from cep.runtime.aggregates import finite
 from cep.runtime.reporting import Emitted, Reporting
 from cep.runtime.runs import (
     EVENT,
@@ -155,7 +156,8 @@ class RuleRun(Reporting):
         if self.form.having is not None:
             self._deciding = (state.key, time)
         chosen = self.selection.choose(finals, low, state)
-        self.untried = self.selection.untried
+        self.untried += self.selection.untried
+        self.selection.untried = 0
         self.report_all(state.key, time, chosen)
         if self.plan.timeouts and chosen:
             starts = {history[0][NEWEST_START] for history in chosen}
@@ -282,42 +284,56 @@ class RuleRun(Reporting):
         return (old or 0) + (unbox(new) is not None)
 
     def step_sum(self, old: Any, new: Any) -> Any:
-        """The sum so far; nulls are passed over, the sum of none is null."""
+        """The sum so far, nulls passed over; `False` from the first value on that is no number."""
         new = unbox(new)
-        if new is None:
-            return old
-        if new.__class__ is not int and new.__class__ is not float:
-            self.careful.failures += 1
-            return old
-        return new if old is None else old + new
+        if new is None or old is False:
+            return 0 if old is None else old
+        try:
+            return finite(new) if old is None else old + finite(new)
+        except (TypeError, ValueError, OverflowError):
+            return self._spoiled()
 
-    def step_avg(self, old: tuple[Any, int] | None, new: Any) -> tuple[Any, int] | None:
-        """Sum and number so far, for an average."""
+    step_total = step_sum
+
+    def step_avg(self, old: Any, new: Any) -> Any:
+        """Sum and number so far, for an average; `False` as for the sum."""
         new = unbox(new)
-        if new is None:
+        if new is None or old is False:
             return old
-        if new.__class__ is not int and new.__class__ is not float:
+        total = self.step_sum(None if old is None else old[0], new)
+        return total if total is False else (total, 1 if old is None else old[1] + 1)
+
+    def step_mean(self, carried: Any) -> float | None:
+        """The average that `step_avg` has carried along."""
+        try:
+            return carried[0] / carried[1] if carried else None
+        except OverflowError:
             self.careful.failures += 1
-            return old
-        return (new, 1) if old is None else (old[0] + new, old[1] + 1)
+            return None
 
     def step_min(self, old: Any, new: Any) -> Any:
-        """The smallest so far; values that cannot be ordered are passed over and counted."""
-        return self._extreme(old, new, smallest=True)
+        """The smallest so far; `False` from a value on that has no order with the others."""
+        return self._extreme(old, new, min)
 
     def step_max(self, old: Any, new: Any) -> Any:
-        """The largest so far."""
-        return self._extreme(old, new, smallest=False)
+        """The largest so far, likewise."""
+        return self._extreme(old, new, max)
 
-    def _extreme(self, old: Any, new: Any, smallest: bool) -> Any:
+    def _extreme(self, old: Any, new: Any, choose: Callable[[Any, Any], Any]) -> Any:
         new = unbox(new)
-        if new is None or old is None:
-            return old if new is None else new
-        try:
-            return new if (new < old) is smallest and new != old else old
-        except TypeError:
-            self.careful.failures += 1
+        if new is None or old is False:
             return old
+        try:
+            if new.__class__ is not str:
+                finite(new)
+            return new if old is None else choose(old, new)
+        except (TypeError, ValueError):
+            return self._spoiled()
+
+    def _spoiled(self) -> bool:
+        """What is carried of an aggregate that a value does not fit: it is null from then on."""
+        self.careful.failures += 1
+        return False
 
     def limit(self, state: Any, time: int) -> None:
         """Drops the oldest first events of a key above the rule's limit, and counts them."""

@@ -209,13 +209,10 @@ class HandlerBase:
         return tests
 
     def _nothing(self, variable: Variable) -> str:
-        return (
-            "UNSET"
-            if variable in self.module.tracked
-            else "0"
-            if variable.kind == "count"
-            else "None"
-        )
+        """What a variable holds before its step has taken anything."""
+        if variable in self.module.tracked:
+            return "UNSET"
+        return "0" if variable.kind in ("count", "total") else "None"
 
     def _own_value(self, value: Value, asks_missing: bool) -> str:
         """What a variable keeps of the tested event; UNSET for a missing field only where that is
