@@ -25,6 +25,8 @@ from cep.testing.reference_values import (
 from dsl import checked
 from dsl.checked import Guard, Repeat, Step
 
+FOR_EVER = 1 << 62
+
 MOST_CANDIDATES = 10_000
 """So many candidates that `having` refuses are tried for one event."""
 
@@ -74,9 +76,10 @@ class SequenceMatcher:
             if key is None:
                 continue
             taken = Taken(Event(-1, time, {}), {})
-            for option in openings(self.pattern):
-                self._state(key).runs.append(take(self.pattern, None, option, taken))
-                break
+            run = take(self.pattern, None, openings(self.pattern)[0], taken)
+            at_minimum = run.closing and self.rule.report == "at_minimum"
+            if not run.complete and not at_minimum:
+                self._state(key).runs.append(run)
 
     def event(self, event: Event, views: Mapping[str, Taken]) -> list[Found]:
         """Offer an event to every key that it belongs to, in the order of keys."""
@@ -376,9 +379,11 @@ class _Here:
         return holds(guard.where, self._scope(taken, run, step))
 
     def _breaks(self, guard: Guard, run: Run) -> bool:
-        if guard.within is not None and self.event.time > run.last.event.time + guard.within:
-            return False
-        return self._hits(guard, run)
+        if guard.within is not None:
+            forbids_until = run.last.event.time + guard.within
+        else:
+            forbids_until = run.first.event.time + (self.matcher.pattern.within or FOR_EVER)
+        return self.event.time <= forbids_until and self._hits(guard, run)
 
     def _was_quiet(self, guard: Guard) -> bool:
         """A leading `no`: none of its events in `[t − D, t)`, earlier ones at t included."""

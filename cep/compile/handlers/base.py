@@ -7,7 +7,7 @@ their runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cep.compile.environment import EventEnv, Surroundings
 from cep.compile.expressions import careful, careful_value, truth
@@ -142,15 +142,29 @@ class HandlerBase:
 
         goes_to = self.a.states[target]
         bounds = [reach_of(s) or group_bounds(self.a, s) for s in (state, goes_to)]
-        ends_earlier = bool(bounds[1]) and bounds[0] != bounds[1]
+        waits_no_more = state.key.deadline is not None and goes_to.key.deadline is None
+        ends_earlier = waits_no_more or (bool(bounds[1]) and bounds[0] != bounds[1])
 
         def move(source: State) -> None:
             names = {v: variable_code(source, v) for v in source.variables}
-            self._insert(goes_to, KEPT, names)
-            if ends_earlier:
-                self.w("arm(st, t + 1)")
+            in_time = self._in_time(goes_to, names) if waits_no_more else "True"
+            with self.w.block(f"if {in_time}:"):
+                self._insert(goes_to, KEPT, names)
+                if ends_earlier:
+                    self.w("arm(st, t + 1)")
 
         return move
+
+    def _in_time(self, state: State, names: Mapping[Variable, str]) -> str:
+        """The test that run `nd`, which has waited, may still go on by the edges of `state`."""
+        tests = ["nd[4] >= low"] if self.a.within is not None else []
+        ends = [
+            f"{'nd[0].t' if place is None else names.get(state.variables[place], 'nd[0].t')} + {d}"
+            for place, d in reach_of(state) or group_bounds(self.a, state)
+        ]
+        if ends:
+            tests.append(f"t <= {ends[0] if len(ends) == 1 else f'max({chr(44).join(ends)})'}")
+        return " and ".join(tests) or "True"
 
     def _guard_test(self, guards: tuple[Value, ...], state: State, timed: str | None) -> None:
         """`ok = …` for guards over the event and a run of `state`."""
