@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cep.cli.speech import counted
 from cep.explain.duration import duration
+from cep.runtime.runs import CANDIDATES
 
 if TYPE_CHECKING:
     from cep.cli.session import RunOptions
@@ -85,6 +86,14 @@ def stream_advice(stream: str, type_field: str, seen: Iterable[object], none: st
     return f"stream {stream} got {got}: type field is `{type_field}`; {found}"
 
 
+def untried_advice(rule: str, times: int) -> str:
+    """A rule whose `having` refuses more candidates than are tried."""
+    return (
+        f"rule {rule}: `having` refused {CANDIDATES:,} candidates for one event, and the rest was "
+        f"not tried, {counted(times, 'time')}: what it asks may be asked by a step's `where`"
+    )
+
+
 def advice(engine: Engine, options: RunOptions, first_reject: str | None = None) -> Iterator[str]:
     """One line for each thing that the user may want to change, the most certain first."""
     stats = engine.stats
@@ -94,6 +103,9 @@ def advice(engine: Engine, options: RunOptions, first_reject: str | None = None)
         yield late_advice(stats.late, stats.late_max_us, options)
     if stats.rejected:
         yield reject_advice(stats.rejected, options, first_reject)
+    for rule, numbers in stats.per_rule.items():
+        if numbers.untried:
+            yield untried_advice(rule, numbers.untried)
     if stats.events:
         yield from _advice_on_silent_rules(engine)
 

@@ -56,7 +56,7 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-_COLUMNS = ("matches", "suppressed", "unknown", "dropped", "unrouted")
+_COLUMNS = ("matches", "suppressed", "unknown", "dropped", "untried", "unrouted")
 
 
 def rule_table(stats: Stats) -> Iterator[str]:

@@ -142,7 +142,7 @@ def compile_rules(
 ) -> CompiledRules:
     """Compiles all rules. `earlier`: which of them, by name, are earlier versions of others.
 
-    Raises `cep.plan.build.TooLarge` for a pattern that is too large.
+    Raises `cep.plan.limits.TooLarge` for a pattern that is too large.
     """
     streams = Streams(rules.streams)
     watched = observed(rules, streams)

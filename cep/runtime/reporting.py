@@ -147,7 +147,7 @@ class Reporting:
         self.ended = 0
         """First events whose runs `keep` has ended."""
         self.untried = 0
-        """Complete runs that were not tried because `having` had failed too often at one event."""
+        """Moments at which complete runs were left untried, since `having` had failed too often."""
 
     @property
     def keys(self) -> int:

@@ -21,6 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cmp_to_key
+from heapq import heappop, heappush
+from operator import add
 from typing import Any, Final
 
 Node = tuple[Any, ...]
@@ -163,9 +166,44 @@ class Complete:
                 todo += before[upto : node[SIZE]]
         return nodes
 
-    def every(self, start: Node | None = None) -> Iterator[History]:
-        """All runs that are alive, or those that begin with `start`; each assignment once, in no
-        particular order."""
+    def candidates(self, after: int) -> Iterator[History]:
+        """The runs that are alive and begin later than event number `after`, as section 5 prefers
+        them; each assignment once. They are found one by one, so that those nobody asks for cost
+        nothing, however many there are.
+
+        A set of runs is all that reach one of some nodes and go on from there in one way; its best
+        member is known. When that has been given, what is left of the set falls into smaller ones:
+        those that leave its path backwards at each of its nodes.
+        """
+        ways = self._all_ways(after)
+        options = ways.in_order(self.finals)
+        todo = [_Runs(ways, options, 0, None, (0,) * len(self.layout.greed))] if options else []
+        seen: set[tuple[tuple[int, int], ...]] = set()
+        while todo:
+            best = heappop(todo)
+            history = best.history()
+            steps = (self.layout.step_of[n[POSITION]] for n in history)
+            assignment = tuple(zip((n[NUMBER] for n in history), steps, strict=True))
+            if assignment not in seen:
+                seen.add(assignment)
+                yield history
+            for rest in best.others():
+                heappush(todo, rest)
+
+    def _all_ways(self, after: int) -> _Ways:
+        """The best ways to all nodes, from all starts that are alive and later than `after`."""
+        ways = _Ways(self.layout)
+        nodes = self._behind(after + 1)
+        nodes.sort(key=_number)
+        for node in nodes:
+            if node[PREVIOUS] is None:
+                ways.begin(node, node[NUMBER] > after and self._alive(node))
+            else:
+                ways.extend(node)
+        return ways
+
+    def every(self) -> Iterator[History]:
+        """All runs that are alive; each assignment once, in no particular order."""
         seen: set[tuple[tuple[int, int], ...]] = set()
         step_of, plain = self.layout.step_of, self.layout.plain
         todo: list[tuple[Node, Any]] = [(node, None) for node in self.finals]
@@ -180,7 +218,7 @@ class Complete:
                 else:
                     todo += [(before, here) for before in node[PREVIOUS][: node[SIZE]]]
                 continue
-            if not self._alive(node) or (start is not None and not self._same(node, start)):
+            if not self._alive(node):
                 continue
             history = _unrolled(here)
             if plain:
@@ -218,15 +256,16 @@ def _numbers(history: History) -> list[int]:
 
 
 class _Way:
-    """The preferred way from a start to a node: the node, the way before it, and how many events
-    each step has taken, with the sign that makes fewer better."""
+    """The preferred way from a start to a node: the node, the way before it, how many events each
+    step has taken, with the sign that makes fewer better, and the number of the start."""
 
-    __slots__ = ("before", "counts", "node")
+    __slots__ = ("before", "counts", "node", "start")
 
     def __init__(self, node: Node, before: _Way | None, counts: tuple[int, ...]) -> None:
         self.node = node
         self.before = before
         self.counts = counts
+        self.start: int = node[NUMBER] if before is None else before.start
 
     def history(self) -> History:
         """Its nodes, first event first."""
@@ -247,6 +286,7 @@ class _Ways:
         self._to: dict[int, _Way | None] = {}
         self._in_lists: dict[int, list[_Way | None]] = {}
         """For a shared list: the best way to any of its first 1, 2, … nodes."""
+        self._sorted: dict[tuple[int, int], list[_Way]] = {}
 
     def begin(self, node: Node, wanted: bool) -> None:
         """A first event: the one from which ways begin, or another."""
@@ -273,7 +313,7 @@ class _Ways:
         for node in nodes[len(known) : size]:
             before = known[-1] if known else None
             known.append(self._better(before, self._to.get(id(node))))
-        return known[size - 1]
+        return known[size - 1] if size else None
 
     def _after(self, node: Node, before: _Way | None, counts: tuple[int, ...]) -> _Way:
         step = self.layout.step_of[node[POSITION]]
@@ -284,16 +324,92 @@ class _Ways:
     def _better(self, one: _Way | None, other: _Way | None) -> _Way | None:
         if one is None or other is None:
             return other if one is None else one
-        if one.counts != other.counts:
-            return one if one.counts < other.counts else other
-        return one if self._details(one) <= self._details(other) else other
+        return other if self._order(other, one) < 0 else one
 
-    def _details(self, way: _Way) -> Any:
+    def _order(self, one: _Way, other: _Way) -> int:
+        """Negative where `one` is preferred, positive where `other` is."""
+        ranks: Any = ((one.start, one.counts), (other.start, other.counts))
+        if ranks[0] == ranks[1]:
+            ranks = (self.details(one.history()), self.details(other.history()))
+        return int(ranks[0] > ranks[1]) - int(ranks[0] < ranks[1])
+
+    def in_order(self, nodes: Iterable[Node]) -> list[_Way]:
+        """The best ways to these nodes, the best first."""
+        found = [way for node in nodes if (way := self._to.get(id(node))) is not None]
+        return sorted(found, key=cmp_to_key(self._order))
+
+    def before(self, node: Node) -> list[_Way]:
+        """The best ways to the nodes before this one, the best first."""
+        previous, size = node[PREVIOUS], node[SIZE]
+        if previous is None:
+            return []
+        if size < 0:
+            return self.in_order([previous])
+        key = (id(previous), size)
+        if key not in self._sorted:
+            self._sorted[key] = self.in_order(previous[:size])
+        return self._sorted[key]
+
+    def details(self, history: History) -> Any:
         """What decides where the counts are equal: branches, then events, then steps."""
-        history = way.history()
         layout = self.layout
         branches = [layout.branches[node[POSITION]] for node in history]
         return branches, _numbers(history), [layout.step_of[node[POSITION]] for node in history]
+
+
+class _Runs:
+    """The runs that take any of `options[index:]` to its node and go on from there with `after`;
+    its best run, by which sets are compared, takes the first of them. `counts`: those of `after`.
+    """
+
+    __slots__ = ("_details", "after", "counts", "index", "options", "rank", "ways")
+
+    def __init__(
+        self,
+        ways: _Ways,
+        options: list[_Way],
+        index: int,
+        after: Any,
+        counts: tuple[int, ...],
+    ) -> None:
+        self.ways = ways
+        self.options = options
+        self.index = index
+        self.after = after
+        self.counts = counts
+        way = options[index]
+        self.rank = (way.start, tuple(map(add, way.counts, counts)))
+        self._details: Any = None
+
+    def __lt__(self, other: _Runs) -> bool:
+        if self.rank != other.rank:
+            return self.rank < other.rank
+        return bool(self.details() < other.details())
+
+    def details(self) -> Any:
+        """What decides where starts and counts are equal."""
+        if self._details is None:
+            self._details = self.ways.details(self.history())
+        return self._details
+
+    def history(self) -> History:
+        """The best of them."""
+        return self.options[self.index].history() + _unrolled(self.after)
+
+    def others(self) -> Iterator[_Runs]:
+        """All of them but the best one, as sets."""
+        if self.index + 1 < len(self.options):
+            yield _Runs(self.ways, self.options, self.index + 1, self.after, self.counts)
+        way: _Way | None = self.options[self.index]
+        after, counts, layout = self.after, list(self.counts), self.ways.layout
+        while way is not None:
+            after = (way.node, after)
+            step = layout.step_of[way.node[POSITION]]
+            counts[step] -= layout.greed[step]
+            options = self.ways.before(way.node)
+            if len(options) > 1:
+                yield _Runs(self.ways, options, 1, after, tuple(counts))
+            way = way.before
 
 
 def _unrolled(link: Any) -> History:
@@ -322,7 +438,7 @@ class Selection:
         self.skip = skip
         self.having = having
         self.untried = 0
-        """Candidates that were not tried because `having` had failed too often at one event."""
+        """Moments at which candidates were left untried, since `having` had failed too often."""
 
     def choose(self, finals: list[Node], low: int | None, marks: Marks) -> list[History]:
         """The reported runs in order; `marks` then says which starts the skips have dropped.
@@ -355,20 +471,19 @@ class Selection:
     def _tried(self, complete: Complete, marks: Marks) -> list[History]:
         """With `having`: candidates in order until one holds, for each start that is left."""
         assert self.having is not None
-        tries, chosen = 0, []
-        for start in complete.starts():
-            if is_dropped(start[NUMBER], marks.floor, marks.dead):
+        refused, chosen = 0, []
+        candidates = complete.candidates(-1)
+        while (history := next(candidates, None)) is not None:
+            if refused >= CANDIDATES:
+                self.untried += 1
+                break
+            if not self.having(history):
+                refused += 1
                 continue
-            for history in sorted(complete.every(start), key=complete.rank):
-                if tries >= CANDIDATES:
-                    self.untried += 1
-                    continue
-                tries += 1
-                if self.having(history):
-                    chosen.append(history)
-                    self._drop(history, marks)
-                    if self.skip.kind != "nothing":
-                        break
+            chosen.append(history)
+            self._drop(history, marks)
+            if self.skip.kind != "nothing":
+                candidates = complete.candidates(history[0][NUMBER])
         return chosen
 
     def _drop(self, history: History, marks: Marks) -> None:
@@ -444,16 +559,21 @@ class Pruner:
             self._renewed[id(nodes)] = (*self._copy(nodes), nodes)
             todo.pop()
 
+    def _with_live_prefix(self, node: Node) -> Node | None:
+        """The node with what is alive of the nodes before it; None when nothing is."""
+        if node[SIZE] < 0:
+            return node
+        shared, sizes, _ = self._renewed[id(node[PREVIOUS])]
+        event, position, _, size, *rest = node
+        return (event, position, shared, sizes[size], *rest) if sizes[size] else None
+
     def _copy(self, nodes: list[Node]) -> tuple[list[Node], list[int]]:
         """The live nodes, made anew; and how many of them are in each prefix of the old list."""
         fresh: list[Node] = []
         counts = [0]
         for node in nodes:
-            if self.alive(node):
-                if node[SIZE] >= 0:
-                    shared, sizes, _ = self._renewed[id(node[PREVIOUS])]
-                    event, position, _, size, *rest = node
-                    node = (event, position, shared, sizes[size], *rest)
-                fresh.append(node)
+            renewed = self._with_live_prefix(node) if self.alive(node) else None
+            if renewed is not None:
+                fresh.append(renewed)
             counts.append(len(fresh))
         return fresh, counts

@@ -331,6 +331,7 @@ def test_stats_prints_a_table_of_the_rules(cep: Cep, rules: Path, log: Path) -> 
         "suppressed",
         "unknown",
         "dropped",
+        "untried",
         "unrouted",
     ]
     assert lines[head + 1].split()[:2] == ["guessed", "1"]
@@ -434,3 +435,13 @@ def test_demo_quiet(cep: Cep) -> None:
     outcome = cep("demo", "--quiet")
     assert outcome.err == ""
     assert outcome.records == cep("demo").records
+
+
+def test_candidates_that_were_not_tried_are_told(cep: Cep, tmp_path: Path) -> None:
+    (tmp_path / "r.cep").write_text(
+        "rule r { sequence any within 1h { a: a  b: a  c: a  z: z }  having a.n < 0 }\n"
+    )
+    data = "".join(json.dumps({"type": "a", "time": n + 1, "n": n}) + "\n" for n in range(60))
+    outcome = cep("run", "r.cep", stdin=data + '{"type": "z", "time": 100}\n')
+    assert outcome.code == DONE
+    assert "rule r: `having` refused 10,000 candidates for one event, and the rest" in outcome.err

@@ -112,11 +112,13 @@ def test_open_absences_stand_in_the_order_of_their_deadlines() -> None:
 
 
 def test_the_table_of_the_rules() -> None:
-    numbers = SimpleNamespace(matches=1234, suppressed=5, unknown=0, dropped=0, unrouted=7)
+    numbers = SimpleNamespace(
+        matches=1234, suppressed=5, unknown=0, dropped=0, untried=2, unrouted=7
+    )
     stats = SimpleNamespace(per_rule={"brute_force": numbers})
     assert list(rule_table(stats)) == [  # type: ignore[arg-type]
-        "rule            matches  suppressed     unknown     dropped    unrouted",
-        "brute_force       1,234           5           0           0           7",
+        "rule            matches  suppressed     unknown     dropped     untried    unrouted",
+        "brute_force       1,234           5           0           0           2           7",
     ]
 
 
