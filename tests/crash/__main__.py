@@ -19,19 +19,23 @@ from tests.crash.killing import Toll
 from tests.crash.scenarios import SCENARIOS
 
 
+MOST_FAILURES = 10
+"""After so many it is of no use to go on."""
+
+
 def main() -> int:
     """Kills as often as it is asked to."""
     options = _options()
     total, failed, began = Toll(), 0, time.monotonic()
     for seed in itertools.count(options.seed):
-        if total.kills >= options.kills:
+        if total.kills >= options.kills or failed >= MOST_FAILURES:
             break
         make = SCENARIOS[seed % len(SCENARIOS)] if options.only is None else SCENARIOS[options.only]
         folder = Path(tempfile.mkdtemp(prefix="cep-crash-"))
         scenario = make(folder, seed, options.events)
-        toll = scenario.hunt(options.each, options.life)
-        total.add(toll)
+        toll = Toll()
         try:
+            toll = scenario.hunt(options.each, options.life)
             scenario.verify()
         except AssertionError as error:
             failed += 1
@@ -39,6 +43,7 @@ def main() -> int:
         else:
             shutil.rmtree(folder)
             print(f"seed {seed}, {scenario.name}: {toll.kills} kills, all is there", flush=True)
+        total.add(toll)
     print(f"\n{total.kills} kills in {time.monotonic() - began:.0f} s; where they fell:")
     print(total.histogram())
     if options.places:

@@ -26,6 +26,9 @@ VICTIM = Path(__file__).with_name("victim.py")
 LONGEST = 120.0
 """Seconds after which a victim that nobody has killed must have ended."""
 
+KILLED = (-signal.SIGKILL, -signal.SIGUSR1)
+"""Exit codes of the killed. Python that is just ending dies of the question where it is."""
+
 AT_WORK = 0.8
 """Share of the kills at any moment that wait until the engine is open."""
 
@@ -195,7 +198,7 @@ class Hunt:
         finally:
             victim.kill()
             victim.close()
-        if code == -signal.SIGKILL:
+        if code in KILLED:
             self.toll.count(where)
             return False
         if code in self.allowed:
