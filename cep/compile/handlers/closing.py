@@ -49,9 +49,9 @@ class Closing(HandlerBase):
             absence in edge.absences for edge in state.edges
         )
         if absence.within is None:
-            if only_at_end and deadline is not None and deadline.after is not None:
-                return f"t <= nd[4] + {deadline.since_first}"
-            return None
+            if deadline is None or absence not in deadline.absences or deadline.after is None:
+                return None
+            return f"t <= nd[4] + {deadline.since_first}"
         lasting = deadline is not None and deadline.since_first is None
         if only_at_end and lasting and absence.within == deadline.after:  # type: ignore[union-attr]
             return None
