@@ -18,7 +18,6 @@ from pathlib import Path
 from tests.crash.killing import Toll
 from tests.crash.scenarios import SCENARIOS
 
-
 MOST_FAILURES = 10
 """After so many it is of no use to go on."""
 
