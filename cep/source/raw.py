@@ -146,7 +146,9 @@ class Inflated:
             self.problem = f"broken {self._kind} data: {str(error).splitlines()[0]}"
             return _salvage(before, packed) if before is not None else b""
         if self._part.eof:
-            self._rest = self._part.unused_data + self._rest
+            # zlib may leave what follows the part in `unconsumed_tail` too: it is there only once
+            left = b"" if self._kind == "gzip" else self._rest
+            self._rest = self._part.unused_data + left
             self._part = None
         return content
 

@@ -58,6 +58,27 @@ def test_several_parts_after_each_other(tmp_path: Path, kind: str) -> None:
     assert read(write(tmp_path / "a.jsonl", content)) == (LINES, [])
 
 
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+@pytest.mark.parametrize("chunk", [1, 7, 64, 1000, raw_module.CHUNK])
+def test_parts_of_any_size_are_read_once_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, chunk: int
+) -> None:
+    monkeypatch.setattr(raw_module, "CHUNK", chunk)
+    number = 30 * max(chunk // 100, 1)
+    parts = [
+        b"".join(b'{"part":%d,"n":%d}\n' % (part, n) for n in range(number)) for part in range(3)
+    ]
+    reader, _, _ = raw_module.unpack(
+        raw_module.open_file(str(write(tmp_path / "parts", b"".join(map(PACK[kind], parts))))), "x"
+    )
+    content, wanted = b"", b"".join(parts)
+    while len(content) <= len(wanted) and (piece := reader.read(chunk)):
+        content += piece
+    reader.close()
+    assert content == wanted
+    assert reader.problem is None
+
+
 def test_zeros_after_a_gzip_file_are_padding(tmp_path: Path) -> None:
     content = gzip.compress(b"".join(LINES)) + bytes(512)
     assert read(write(tmp_path / "a.jsonl", content)) == (LINES, [])
