@@ -18,7 +18,7 @@ import click
 
 from cep.cli.exits import FAILED, INTERNAL, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
 from cep.cli.interrupts import Terminated
-from cep.cli.speech import complain
+from cep.cli.speech import OUT_OF_MEMORY, complain
 
 COMMANDS = {
     "run": "Run rules over logs and write what they find.",
@@ -131,6 +131,9 @@ def run(arguments: list[str]) -> int:
         return PIPE_CLOSED
     except OSError as error:
         complain(_system_error(error))
+        return WRONG_USE if not _debugging() else _traceback()
+    except MemoryError:
+        complain(OUT_OF_MEMORY)
         return WRONG_USE if not _debugging() else _traceback()
     except Exception as error:
         return _internal_error(error)

@@ -22,7 +22,7 @@ from cep.cli.outputs import open_leftovers, open_outputs
 from cep.cli.progress import Progress, total_size, wanted
 from cep.cli.reading import Loading, load_rules, show_diagnostics
 from cep.cli.reloading import Reloading
-from cep.cli.speech import Problem, complain, say, warn
+from cep.cli.speech import OUT_OF_MEMORY, Problem, complain, say, warn
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.fanout import Fanout
 from cep.sink.text import printable
@@ -264,6 +264,9 @@ def _guarded(work: Callable[[], None]) -> int:
         return PIPE_CLOSED
     except (SinkError, SourceError, StateError) as error:
         complain(str(error))
+        return WRONG_USE
+    except MemoryError:
+        complain(OUT_OF_MEMORY)
         return WRONG_USE
     except KeyboardInterrupt:
         return INTERRUPTED

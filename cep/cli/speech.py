@@ -13,6 +13,12 @@ import click
 
 from cep.cli.exits import WRONG_USE
 
+OUT_OF_MEMORY = (
+    "out of memory: `cep check` says what a key of each rule can hold (a shorter `within` or a "
+    "`limit` bounds it), and --max-runs or --max-state-bytes bound what all rules together hold"
+)
+"""What is said when the machine, or a limit set for the process, has no more memory to give."""
+
 
 class Problem(click.ClickException):
     """Something is wrong with what was asked for: said in one message, exit code 2."""

@@ -275,3 +275,20 @@ def test_odd_values_can_be_part_of_a_match(
     assert number_of("match", outcome) == 1
     if output == "-":
         assert outcome.records[0]["events"]["fail"][3].items() >= fields.items()
+
+
+def test_when_memory_runs_out_it_is_said_and_the_outputs_are_whole(
+    cep: Cep, rules: Path, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cep.engine import Engine
+
+    def close(engine: Engine, at_end: str) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Engine, "close", close)
+    outcome = cep("run", rules, log, "-o", "found.csv")
+    assert outcome.code == WRONG_USE
+    assert "out of memory" in outcome.err
+    assert "internal fault" not in outcome.err
+    assert number_of("match", outcome) == 1
+    assert Path("found.csv").read_text().count("\n") == 2
