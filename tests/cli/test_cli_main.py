@@ -104,7 +104,7 @@ class Faulty:
         (PermissionError(13, "Permission denied", "x.cep"), WRONG_USE),
         (RuntimeError("boom"), INTERNAL),
         (RecursionError("too deep"), INTERNAL),
-        (MemoryError(), INTERNAL),
+        (MemoryError(), WRONG_USE),
     ],
 )
 def test_no_fault_shows_a_traceback(
