@@ -41,9 +41,11 @@ def main() -> int:
             print(f"seed {seed}, {scenario.name}: FAILED in {folder}\n  {error}", flush=True)
         else:
             shutil.rmtree(folder)
-            print(f"seed {seed}, {scenario.name}: {toll.kills} kills, all is there", flush=True)
+            hits = f"{toll.cuts} cuts" if toll.cuts else f"{toll.kills} kills"
+            print(f"seed {seed}, {scenario.name}: {hits}, all is there", flush=True)
         total.add(toll)
-    print(f"\n{total.kills} kills in {time.monotonic() - began:.0f} s; where they fell:")
+    seconds = time.monotonic() - began
+    print(f"\n{total.kills} kills, {total.cuts} power cuts in {seconds:.0f} s; where they fell:")
     print(total.histogram())
     if options.places:
         print(*(f"{n:5} {place}" for place, n in total.places.most_common()), sep="\n")

@@ -25,7 +25,7 @@ def serve(rules: str, log: str, state: str, folder: str) -> int:
             file.seek(engine.position or 0)
             while lines := list(islice(file, BATCH)):
                 out.take(engine.process(lines, position=file.tell()))
-        out.take(engine.suspend())
+        out.take(engine.checkpoint())  # delivered with the end of the block
     return 0
 
 

@@ -56,13 +56,14 @@ class Toll:
     """What killing has come to."""
 
     kills: int = 0
+    cuts: int = 0
+    """Moments at which the power failed: nothing is killed there, but gone on from."""
     lives: int = 0
     phases: Counter[str] = field(default_factory=Counter)
     places: Counter[str] = field(default_factory=Counter)
 
     def count(self, where: str) -> None:
-        """Takes in a kill, of a process whose threads were there."""
-        self.kills += 1
+        """Takes in where the threads of a process were when it was hit."""
         threads = re.split(r"\n\n|^(?=(?:Current t|T)hread )", where, flags=re.MULTILINE)
         found = [found for thread in threads if (found := _phase(thread))[0]]
         for phase, place in found or [("elsewhere", where[:200])]:
@@ -72,6 +73,7 @@ class Toll:
     def add(self, other: Toll) -> None:
         """Takes in the toll of other work."""
         self.kills += other.kills
+        self.cuts += other.cuts
         self.lives += other.lives
         self.phases += other.phases
         self.places += other.places
@@ -199,6 +201,7 @@ class Hunt:
             victim.kill()
             victim.close()
         if code in KILLED:
+            self.toll.kills += 1
             self.toll.count(where)
             return False
         if code in self.allowed:

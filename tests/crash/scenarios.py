@@ -315,12 +315,13 @@ class PowerCut(CommandLine):
     def hunt(self, most: int, longest_life: float) -> Toll:
         toll = Toll(lives=1)
         victim = Victim(self.arguments, "", self.folder / "errors", str(self.folder / "syncs"))
-        while toll.kills < most:
+        while toll.cuts < most:
             if victim.wait(self.rnd.uniform(0.01, 4 * longest_life / most)) is not None:
                 break
             where = victim.asked()
             with victim.frozen():
-                self._cut(self.folder / "cuts" / str(toll.kills))
+                self._cut(self.folder / "cuts" / str(toll.cuts))
+            toll.cuts += 1
             toll.count(where)
         code = victim.wait(LONGEST)
         victim.close()

@@ -77,10 +77,19 @@ class Trap:
     def _line(self, frame: FrameType, event: str, arg: object) -> Any:
         self._left -= 1
         if self._left == 0:
-            place = f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in x\n'
-            os.write(self._pipe, place.encode())
+            os.write(self._pipe, _stack(frame).encode())
             time.sleep(STANDS_STILL if self._stay else 0)
         return self._line
+
+
+def _stack(frame: FrameType | None) -> str:
+    """The calls that have led here, the innermost first, as `faulthandler` writes them."""
+    calls = []
+    while frame is not None:
+        code = frame.f_code
+        calls.append(f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}\n')
+        frame = frame.f_back
+    return "".join(calls)
 
 
 def tell_when_open(pipe: int) -> None:
