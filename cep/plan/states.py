@@ -357,7 +357,9 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
             deadline is not None
             and (
                 deadline.since_first is not None
-                or (automaton.within is not None and bool(state.edges))
+                # The sequence's time ends when the wait begins: of a group that begins to wait,
+                # some first events would be too old.
+                or (automaton.within is not None and (bool(state.edges) or state.rank > 1))
             )
         )
     )
