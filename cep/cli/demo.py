@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 
 import click
 
 from cep.cli.parameters import RULES
-from cep.cli.rule_files import PACK, packs_folder, rule_files
+from cep.cli.rule_files import PACK, pack_log, rule_files
 from cep.cli.session import RunOptions, execute
 from cep.cli.speech import Problem, say
 
@@ -21,11 +20,12 @@ def command(pack: str, quiet: bool) -> int:
     name = pack.removeprefix(PACK)
     rules = PACK + name
     files = rule_files([rules])
-    sample = packs_folder() / name / "sample.jsonl"
-    if not sample.is_file():
-        raise Problem(f"the sample log {sample} is missing from this installation")
+    log = f"{rules}/sample.jsonl"
+    sample = pack_log(log)
+    if sample is None:
+        raise Problem(f"the sample log {log} is missing from this installation")
     if not quiet:
-        say(f"$ cep run {rules} {shlex.quote(str(sample))}\n")
+        say(f"$ cep run {rules} {log}\n")
     sys.stderr.flush()
     code = execute(RunOptions(rules=files, inputs=[str(sample)], quiet=quiet))
     if not quiet and code == 0:

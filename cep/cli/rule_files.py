@@ -1,4 +1,4 @@
-"""From what people type to rule files: files, folders and `pack:NAME`.
+"""From what people type to rule files and inputs: files, folders, `pack:NAME`, `pack:NAME/LOG`.
 
 The ready-made packs are folders of `rules/`: inside the installed package, or beside it in a
 checkout.
@@ -35,10 +35,27 @@ def pack_names() -> list[str]:
 
 def is_rules(argument: str) -> bool:
     """Whether an argument names rules rather than an input."""
-    if argument.startswith(PACK) or argument.endswith(SUFFIX):
+    if argument.startswith(PACK):
+        return pack_log(argument) is None
+    if argument.endswith(SUFFIX):
         return True
     path = Path(argument)
     return path.is_dir() and next(path.rglob(f"*{SUFFIX}"), None) is not None
+
+
+def pack_log(argument: str) -> Path | None:
+    """The log that `pack:NAME/LOG` names: a file that comes with a pack and is no rule file."""
+    path = packs_folder() / argument.removeprefix(PACK)
+    return path if path.suffix not in ("", SUFFIX) and path.is_file() else None
+
+
+def source_name(path: str) -> str:
+    """The name of an input: its path, or `pack:NAME/LOG`, which is the same in all installations
+    (ids of matches depend on it)."""
+    try:
+        return PACK + Path(path).resolve().relative_to(packs_folder()).as_posix()
+    except (ValueError, OSError):
+        return path
 
 
 def rule_files(arguments: Iterable[str]) -> list[str]:
@@ -96,10 +113,15 @@ def _files_in(folder: Path) -> list[str]:
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Rule files and inputs, told apart by what they look like. Raises `Problem` without rules."""
     rules = [argument for argument in arguments if is_rules(argument)]
-    inputs = [argument for argument in arguments if not is_rules(argument)]
+    inputs = [_input(argument) for argument in arguments if not is_rules(argument)]
     if not rules:
         given = f" among: {' '.join(inputs)}" if inputs else ""
         raise click.UsageError(
             f"no rules{given}. Name a rule file (*{SUFFIX}), a folder of them or pack:NAME."
         )
     return rule_files(rules), inputs
+
+
+def _input(argument: str) -> str:
+    log = pack_log(argument) if argument.startswith(PACK) else None
+    return argument if log is None else str(log)

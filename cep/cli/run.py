@@ -132,8 +132,8 @@ def command(arguments: tuple[str, ...], **options: object) -> int:
     """Run rules over logs and write the matches.
 
     RULES are rule files (*.cep), folders of them or pack:NAME; every other argument is an INPUT: a
-    file, a pattern such as 'logs/*.gz', or `-` for standard input, which is also read when there is
-    no INPUT. Several inputs are merged by time.
+    file, a pattern such as 'logs/*.gz', a log of a pack (pack:security/sample.jsonl), or `-` for
+    standard input, which is also read when there is no INPUT. Several inputs are merged by time.
 
     On a terminal a match is a line of text; in a pipe it is a line of JSON. Everything else goes to
     standard error.

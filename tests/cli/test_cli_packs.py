@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from cli_samples import RULES, Cep
 
 from cep.cli.exits import DONE, FAILED, WRONG_USE
+from cep.cli.rule_files import packs_folder
 
 
 def listed(cep: Cep, *options: str) -> list[str]:
@@ -43,6 +45,17 @@ def test_demo_of_each_pack(cep: Cep, pack: str) -> None:
     assert outcome.code == DONE
     assert len([json.loads(line) for line in outcome.out.splitlines()]) > 4
     assert outcome.err == ""
+
+
+def test_the_log_of_a_pack_is_an_input_with_the_same_ids_wherever_it_is_installed(
+    cep: Cep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = cep("demo", "process", "--quiet").records
+    assert cep("run", "pack:process", "pack:process/sample.jsonl", "--quiet").records == shown
+    elsewhere = tmp_path / "rules"
+    shutil.copytree(packs_folder(), elsewhere)
+    monkeypatch.setattr("cep.cli.rule_files.packs_folder", lambda: elsewhere)
+    assert cep("demo", "process", "--quiet").records == shown
 
 
 def test_demo_of_an_unknown_pack(cep: Cep) -> None:
