@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dsl.checked import CheckedRules, NamedValues, Table
 from dsl.diagnostics import Diagnostic
+from dsl.items import item_problem
 
 _HELP = "the file is looked for beside the rule file that names it"
 
@@ -70,7 +72,7 @@ def _read(one: NamedValues | Table, items: dict[str, Any], rows: dict[str, Any])
 
     assert one.file is not None
     if isinstance(one, NamedValues):
-        items[one.name] = read_list(one.file)
+        items[one.name] = read_list(one.file, partial(item_problem, uses=one.uses))
     else:
         rows[one.name] = read_table(one.file, one.key, one.name)
 

@@ -496,11 +496,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedValues:
-    """A `list`: its items, or the file to read them from, one a line."""
+    """A `list`: its items, or the file to read them from, one a line.
+
+    `uses` says what the items must be (keys of `dsl.items.PROBLEMS`), by what rules do with them.
+    """
 
     name: str
     items: tuple[bool | int | float | str | None, ...]
     file: str | None = None
+    uses: frozenset[str] = field(default=frozenset(), compare=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

@@ -658,6 +658,17 @@ _MEANING: tuple[Code, ...] = (
         ),
     ),
     Code(
+        "E078",
+        "a network that is none",
+        page(
+            "The networks of `cidr` are addresses with a number of bits, or single addresses. With "
+            "one that is none every call would fail, and a condition on it never be true. Those of "
+            "a list in a file are looked at when it is read (E910).",
+            'rule inside { on login where cidr(ip, "10.0.0.0/33") }',
+            'rule inside { on login where cidr(ip, "10.0.0.0/8") }',
+        ),
+    ),
+    Code(
         "W001",
         "a field used as two types",
         page(
@@ -819,9 +830,11 @@ _LOADING: tuple[Code, ...] = (
         "a file of a list or table that cannot be used",
         page(
             "The file named by `list` or `table` is looked for beside the rule file. A list is "
-            "text, one item a line; a line that begins with `#` is a comment. A table is CSV, "
-            "JSON lines, Parquet or SQLite, and every row of it has the key. One line that cannot "
-            "be read makes the whole file unusable: nothing is looked up in half a table.",
+            "text, one item a line; `#` at the start of a line or after white space begins a "
+            "comment. Where rules ask `cidr` or `matches` of a list, each item is a network or a "
+            "regular expression. A table is CSV, JSON lines, Parquet or SQLite, and every row of "
+            "it has the key. One line that cannot be read makes the whole file unusable: nothing "
+            "is looked up in half a table.",
             'list trusted from "missing.txt"\nrule probe { on login where ip in trusted }',
             'list trusted = ["10.0.0.8"]\nrule probe { on login where ip in trusted }',
         ),

@@ -4,8 +4,9 @@ In: a path. Out: the items of a list, or the rows of a table by key; `TableError
 is wrong with the file. These files are part of the rules: one bad line makes the whole file
 unusable, so that no lookup misses a row that someone believes to be there.
 
-* A **list** is text, one item a line. Blank lines are passed over, and lines that begin with `#`.
-  Blanks at both ends of a line do not count; a `#` further on belongs to the item. Items are texts.
+* A **list** is text, one item a line. Blanks at both ends of a line do not count, nor do blank
+  lines. `#` at the start of a line or after white space begins a comment. Quotes around an item
+  are taken off, and what stands between them is the item, `#` too. Items are texts.
 * A **table** is CSV, TSV, JSON lines, a JSON array or Parquet (plain, gzip or zstd), or a table or
   view of a SQLite database (`.db`, `.sqlite`, `.sqlite3`): the one called like the table of the
   rules, or the only one. Values are typed as those of events are. Of rows with equal keys the last
@@ -15,7 +16,8 @@ unusable, so that no lookup misses a row that someone believes to be there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +49,25 @@ def stamp_of(path: str) -> Stamp | None:
     return found.st_mtime_ns, found.st_size
 
 
-def read_list(path: str) -> tuple[str, ...]:
-    """The items of a list, in the order of the file, each once. Raises TableError."""
+_QUOTED = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)')\s*(?:(?<=\s)#.*)?""")
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+
+
+def item_of(line: str) -> str | None:
+    """The item on a line of a list; None where there is none.
+
+    >>> item_of("10.0.0.0/8  # office"), item_of('"a # b"'), item_of("a#b"), item_of("# none")
+    ('10.0.0.0/8', 'a # b', 'a#b', None)
+    """
+    quoted = _QUOTED.fullmatch(line)
+    if quoted is not None:
+        return quoted[1] if quoted[1] is not None else quoted[2]
+    return _COMMENT.sub("", line).strip() or None
+
+
+def read_list(path: str, wrong: Callable[[str], str | None] = lambda _: None) -> tuple[str, ...]:
+    """The items of a list, in the order of the file, each once; `wrong` says what is wrong with
+    one. Raises TableError."""
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -56,8 +75,16 @@ def read_list(path: str) -> tuple[str, ...]:
         raise TableError(f"line {line} is not UTF-8 text") from None
     except (OSError, ValueError) as error:
         raise TableError(_why(error)) from None
-    lines = (line.strip() for line in text.splitlines())
-    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    items: dict[str, None] = {}
+    for number, row in enumerate(text.splitlines(), 1):
+        item = item_of(row)
+        if item is None:
+            continue
+        problem = wrong(item)
+        if problem is not None:
+            raise TableError(f"line {number}: {problem}")
+        items[item] = None
+    return tuple(items)
 
 
 def read_table(path: str, key: tuple[str, ...], name: str) -> dict[Any, Row]:

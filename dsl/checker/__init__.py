@@ -10,9 +10,10 @@ diagnostics are taken from the last walk.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dsl import ast
-from dsl.checked import CheckedRules, FunctionSignature, Rule
+from dsl.checked import CheckedRules, FunctionSignature, NamedValues, Rule
 from dsl.checker.chains import emit_order
 from dsl.checker.declarations import declare
 from dsl.checker.field_types import FieldTypes
@@ -107,7 +108,7 @@ class _Walk:
         idles = [s.idle for s in checked_streams.values() if s.idle is not None]
         return CheckedRules(
             streams=checked_streams,
-            lists=world.lists,
+            lists=_with_uses(world),
             tables=world.tables,
             params=world.params,
             rules=rules,
@@ -119,6 +120,14 @@ class _Walk:
             statements=tuple(self.statements),
             type_field=self.type_field,
         )
+
+
+def _with_uses(world: World) -> dict[str, NamedValues]:
+    """The lists, each with what is done with its items."""
+    return {
+        name: replace(named, uses=frozenset(world.list_uses.get(name, ())))
+        for name, named in world.lists.items()
+    }
 
 
 def _warn_of_conflicts(fields: FieldTypes, found: Diagnostics) -> None:

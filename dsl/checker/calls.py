@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dsl import ast
 from dsl.checked import (
     AlertValue,
+    ArrayOf,
     CallFunction,
     Const,
     EventTime,
@@ -21,6 +22,7 @@ from dsl.checked import (
     KeyValue,
     Local,
     LoopValue,
+    NamedList,
     Quantified,
     StepAggregate,
     StepField,
@@ -29,7 +31,7 @@ from dsl.checked import (
     WindowField,
     WindowValue,
 )
-from dsl.checker.names import list_side, step_of
+from dsl.checker.names import check_items, list_side, step_of
 from dsl.checker.rewrite import rewrite
 from dsl.checker.scope import StepInfo
 from dsl.checker.world import BROKEN, noun
@@ -43,6 +45,7 @@ from dsl.functions import (
     SAME_AS_ARGUMENT,
     WINDOW_ONLY,
 )
+from dsl.items import network_problem
 from dsl.types import Type
 
 if TYPE_CHECKING:
@@ -121,7 +124,22 @@ def _ordinary(resolver: Resolver, signature: FunctionSignature, expr: ast.Call) 
     for value, wanted in zip(arguments, _wanted(signature, len(arguments)), strict=True):
         if not resolver.require(value, wanted, f"this argument of `{name}()`"):
             return BROKEN
+    if name == "cidr":
+        _check_networks(resolver, arguments[1:])
     return CallFunction(name, tuple(arguments), type=signature.result, span=expr.span)
+
+
+def _check_networks(resolver: Resolver, networks: list[Value]) -> None:
+    """Report constant networks that are none: every call with them would fail."""
+    for given in networks:
+        if isinstance(given, NamedList):
+            check_items(resolver, given, "cidr", "E078")
+        for item in given.items if isinstance(given, ArrayOf) else (given,):
+            problem = network_problem(item.value) if isinstance(item, Const) else None
+            if problem is not None:
+                resolver.wrong(
+                    "E078", item.span, problem, help="for example `10.0.0.0/8`, `2001:db8::/32`"
+                )
 
 
 def _wanted(signature: FunctionSignature, count: int) -> list[Type]:

@@ -98,7 +98,7 @@ def constant(world: World, expr: ast.Expr, place: str) -> Const | ArrayOf | None
 def _list(world: World, statement: ast.List) -> NamedValues:
     name = statement.name.name
     if statement.file is not None:
-        return NamedValues(name, (), _beside(statement.span, statement.file), statement.span)
+        return NamedValues(name, (), _beside(statement.span, statement.file), span=statement.span)
     items: list[bool | int | float | str | None] = []
     for item in statement.items.items if statement.items else ():
         value = constant(world, item, "an item of a list")

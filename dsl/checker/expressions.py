@@ -34,7 +34,7 @@ from dsl.checked import (
 )
 from dsl.checker.calls import resolve_call
 from dsl.checker.measure import Measure
-from dsl.checker.names import list_side, resolve_chain, step_of
+from dsl.checker.names import check_items, list_side, resolve_chain, step_of
 from dsl.checker.scope import Scope
 from dsl.checker.world import BROKEN, World, noun
 from dsl.diagnostics import Label
@@ -537,7 +537,7 @@ def _text_match(resolver: Resolver, expr: ast.Compare, op: str) -> Value:
         if not _fits_match(resolver, item, op):
             return BROKEN
     if op == "matches" and isinstance(right, NamedList):
-        _check_patterns(resolver, right)
+        check_items(resolver, right, "matches", "E041")
     return Comparison(op, left, right, type=Type.BOOL, span=expr.span)
 
 
@@ -568,17 +568,6 @@ def _fits_match(resolver: Resolver, item: Value, op: str) -> bool:
     return item.type is Type.ARRAY or resolver.require(
         item, Type.STRING, f"the right side of `{op}`"
     )
-
-
-def _check_patterns(resolver: Resolver, named: NamedList) -> None:
-    for item in resolver.world.lists[named.name].items:
-        problem = _problem(item, "") if isinstance(item, str) else "not a string"
-        if problem is not None:
-            resolver.wrong(
-                "E041",
-                named.span,
-                f"`{item}` in list `{named.name}` is not a regular expression: {problem}",
-            )
 
 
 # ---------------------------------------------------------------------------------- logic

@@ -27,6 +27,7 @@ from dsl.checked import (
 from dsl.checker.scope import Scope, StepInfo
 from dsl.checker.world import BROKEN, listing, noun
 from dsl.diagnostics import Label, did_you_mean
+from dsl.items import PROBLEMS
 from dsl.source import Span
 from dsl.types import Type
 
@@ -91,6 +92,17 @@ def list_side(resolver: Resolver, expr: ast.Expr) -> Value:
                 "E030", expr.span, f"no list is called `{name}`", help=f"did you mean `{guess}`?"
             )
     return resolver.value(expr)
+
+
+def check_items(resolver: Resolver, named: NamedList, use: str, code: str) -> None:
+    """Report items of a list that are not what this use of them needs; those of a file are looked
+    at when it is read."""
+    world = resolver.world
+    world.list_uses.setdefault(named.name, set()).add(use)
+    for item in world.lists[named.name].items:
+        problem = PROBLEMS[use](item)
+        if problem is not None:
+            resolver.wrong(code, named.span, f"in list `{named.name}`: {problem}")
 
 
 def _named(resolver: Resolver, ident: ast.Ident, links: list[Access], span: Span) -> Value:

@@ -58,6 +58,8 @@ class World:
     rules: dict[str, ast.Rule] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     """Lists, tables, params, defs and streams (these as `stream NAME`) that something names."""
+    list_uses: dict[str, set[str]] = field(default_factory=dict)
+    """What is done with the items of lists that must be of a kind (see `dsl.items`)."""
     first_use: dict[str, Span] = field(default_factory=dict)
     """Where rules first name each stream that they read."""
     checked_streams: dict[str, Stream] = field(default_factory=dict)

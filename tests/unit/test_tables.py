@@ -53,8 +53,57 @@ def errors(text: str, folder: Path) -> list[str]:
 
 
 def test_a_list_has_one_item_a_line(tmp_path):
-    path = write(tmp_path / "l.txt", "# all of them\n\n a b \r\nc # d\n  # no\nc # d\n10\n")
-    assert read_list(str(path)) == ("a b", "c # d", "10")
+    path = write(tmp_path / "l.txt", "# all of them\n\n a b \r\nc#d\n  # no\nc#d\n10\n")
+    assert read_list(str(path)) == ("a b", "c#d", "10")
+
+
+@pytest.mark.parametrize(
+    ("line", "item"),
+    [
+        ("10.0.0.0/8   # lan", "10.0.0.0/8"),
+        ("10.0.0.0/8\t#lan", "10.0.0.0/8"),
+        ("a#b", "a#b"),
+        ('"a # b"', "a # b"),
+        ("'a # b'  # two", "a # b"),
+        ('" a "', " a "),
+        ('"a"#b', '"a"#b'),
+        ('"a', '"a'),
+        ("it's", "it's"),
+        ("#", None),
+    ],
+)
+def test_comments_and_quotes(tmp_path, line, item):
+    path = write(tmp_path / "l.txt", line + "\n")
+    assert read_list(str(path)) == (() if item is None else (item,))
+
+
+def test_networks_of_a_file_are_networks(tmp_path):
+    write(tmp_path / "nets.txt", "10.0.0.0/8   # lan\n'192.168.0.0/16'\n2001:db8::/32\n")
+    run = Run('list nets from "nets.txt"\nrule r { on A where not cidr(ip, nets) }', tmp_path)
+    assert run((1, "A", {"ip": "10.1.2.3"}), (2, "A", {"ip": "8.8.8.8"})) == [2]
+    write(tmp_path / "nets.txt", "10.0.0.0/8\n\n10.0.0.0/33\n")
+    assert errors(
+        'list nets from "nets.txt"\ndef own(x) = cidr(x, nets)\nrule r { on A where own(ip) }',
+        tmp_path,
+    ) == ["cannot use `nets.txt`: line 3: `10.0.0.0/33` is no network"]
+
+
+def test_expressions_of_a_file_are_expressions(tmp_path):
+    write(tmp_path / "l.txt", "a+b\n(a\n")
+    assert errors('list l from "l.txt"\nrule r { on A where k matches l }', tmp_path) == [
+        "cannot use `l.txt`: line 2: `(a` is not a regular expression: missing ): (a"
+    ]
+
+
+def test_a_network_that_is_none_does_not_replace_those_that_are(tmp_path):
+    write(tmp_path / "nets.txt", "10.0.0.0/8\n")
+    run = Run('list nets from "nets.txt"\nrule r { on A where cidr(ip, nets) }', tmp_path)
+    write(tmp_path / "nets.txt", "10.0.0.0/8 and more\n")
+    problems = run.engine.reload_files().problems
+    assert [one.message.endswith("`10.0.0.0/8 and more` is no network") for one in problems] == [
+        True
+    ]
+    assert run((1, "A", {"ip": "10.1.2.3"})) == [1]
 
 
 def test_a_list_may_be_empty_and_may_begin_with_a_byte_order_mark(tmp_path):
