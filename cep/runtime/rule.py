@@ -554,7 +554,8 @@ class RuleRun(Reporting):
                 hold(state, slot, _pruned(held, slot, pruner))
 
     def undecided(self) -> Iterable[tuple[Any, int, int, History]]:
-        """Open absences: (key, deadline, time of the first event, the run)."""
+        """Open absences: (key, deadline, time of the first event, the run). One whose run `keep`
+        ends before its deadline cannot come true, so it is not open."""
         for key, state in self.states.items():
             for slot in self.plan.slots:
                 held = held_in(state, slot)
@@ -567,7 +568,7 @@ class RuleRun(Reporting):
     ) -> Iterable[tuple[Any, int, int, History]]:
         assert slot.deadline is not None
         if not slot.grouped:
-            nodes = [(run, self._run_due(run, slot)) for run in held]
+            nodes = [(n, self._run_due(n, slot)) for n in held if self._is_match(n, slot)]
         else:
             groups = [held] if slot.form == "one" else held.values()
             nodes = [(n, _deadline(n, slot)) for g in groups for n in g[0]]

@@ -115,11 +115,14 @@ class SequenceMatcher:
         return found + self._timeouts(key, state, ended, time)
 
     def waiting(self) -> Iterator[tuple[Key, int | None, int]]:
-        """The absences that are still open: key, deadline, time of the first event."""
+        """The absences that are still open: key, deadline, time of the first event. One whose run
+        `keep` ends before its deadline cannot come true, so it is not open."""
         for key, state in sorted(self.keys.items()):
             for run in state.runs:
+                kept_until = self._kept_until(run)
                 for end in run.waits:
-                    yield key, end.deadline, run.first.event.time
+                    if kept_until is None or end.deadline is None or end.deadline <= kept_until:
+                        yield key, end.deadline, run.first.event.time
 
     # ------------------------------------------------------------------------ keys
 

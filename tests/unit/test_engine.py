@@ -126,6 +126,14 @@ def test_an_open_absence_says_until_when() -> None:
     assert one == cep.Undecided("unshipped", {"order": 7}, 2 * HOUR, 0)
 
 
+def test_an_absence_that_keep_ends_first_is_not_open() -> None:
+    rule = "rule r {{ by k  sequence {{ a: A  no B within 5s }}  keep {}s }}"
+    for keep, still_open in ((4, 0), (5, 1)):
+        engine = cep.Engine(cep.loads(rule.format(keep)))
+        engine.process({"type": "A", "k": 1, "time": 0})
+        assert len(engine.undecided) == still_open
+
+
 def test_another_word_for_the_end_is_refused() -> None:
     with pytest.raises(ValueError, match="assume-quiet"):
         cep.Engine(cep.loads(BIG)).close("whatever")
