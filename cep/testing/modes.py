@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -40,9 +41,15 @@ class Script:
     names: Sequence[str]
     steps: Sequence[Given | Moved]
 
+    @cached_property
+    def selected(self) -> Ruleset:
+        """The rules of the test; compiled once, whatever the number of engines."""
+        everyone = list(self.names) == list(self.ruleset.rules)
+        return self.ruleset if everyone else self.ruleset.select(self.names)
+
     def engine(self, **options: Any) -> Engine:
         """A new engine with the rules of the test."""
-        return Engine(self.ruleset.select(self.names), **options)
+        return Engine(self.selected, **options)
 
 
 def script_of(ruleset: Ruleset, test: ast.Test) -> Script:
@@ -76,12 +83,12 @@ def _bare(event: Mapping[str, object]) -> dict[str, object]:
 
 def by_reference(script: Script) -> list[Any]:
     """The reference matcher, event by event."""
-    return _one_by_one(script, ReferenceEngine(script.ruleset.checked, names=script.names))
+    return play(script, ReferenceEngine(script.ruleset.checked, names=script.names))
 
 
 def event_by_event(script: Script) -> list[Any]:
     """Each event by itself, its time given beside it."""
-    return _one_by_one(script, script.engine())
+    return play(script, script.engine())
 
 
 def one_batch(script: Script) -> list[Match]:
@@ -213,14 +220,21 @@ MANY_RUNS: Mapping[str, Callable[[Script], Iterator[list[Any]]]] = {
 # ---------------------------------------------------------------------------- playing
 
 
-def _one_by_one(script: Script, engine: Any) -> list[Any]:
+def play(script: Script, engine: Any, look: Callable[[], None] = lambda: None) -> list[Any]:
+    """Event by event, with a `look` at the engine after each."""
     found: list[Any] = []
     for step in script.steps:
         if isinstance(step, Given):
             found += engine.process_at(step.record, step.time)
         else:
             found += engine.advance_to(step.time)
+        look()
     return found + list(engine.close())
+
+
+def open_absences(engine: Any) -> set[tuple[object, ...]]:
+    """The absences that an engine says are undecided."""
+    return {(u.rule, str(u.key), u.deadline_us, u.first_us) for u in engine.undecided}
 
 
 def _in_batches(

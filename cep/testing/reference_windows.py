@@ -1,6 +1,7 @@
 """Aggregate rules: the windows of each key, by keeping all their events (section 6).
 
-Every aggregate is computed anew from the events of the window whenever it is asked for.
+What an aggregate takes of an event is asked when the event comes, so a table gives the row of that
+moment. Every aggregate is computed anew from what was taken whenever it is asked for.
 """
 
 from __future__ import annotations
@@ -29,11 +30,19 @@ from dsl import checked
 DAY = 86_400_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event of a window: its time, and what the aggregates that count it take of it, by name."""
+
+    time: int
+    values: Mapping[str, object]
+
+
 @dataclass(slots=True)
 class Bucket:
     """The events of one window. `closes`: when it does, for windows that close."""
 
-    events: list[Taken] = field(default_factory=list)
+    events: list[Entry] = field(default_factory=list)
     closes: int | None = None
     reported: bool = False
 
@@ -76,16 +85,24 @@ class WindowMatcher:
             return []
         state = self.keys.setdefault(key, KeyWindows())
         if self.pattern.kind in ("sliding", "sliding_count"):
-            return self._slide(key, state, taken)
-        return self._fill(key, state, taken)
+            return self._slide(key, state, self._entry(scope))
+        return self._fill(key, state, self._entry(scope))
+
+    def _entry(self, scope: Scope) -> Entry:
+        values = {
+            each.name: True if each.argument is None else value_of(each.argument, scope)
+            for each in self.pattern.fields
+            if holds(each.where, scope)
+        }
+        return Entry(scope.now, values)
 
     def timers(self) -> Iterator[Timer]:
         """Expiries of sliding windows, ends of the others."""
         for key, state in self.keys.items():
             for bucket in state.buckets.values():
                 if self.pattern.kind == "sliding":
-                    for taken in bucket.events:
-                        yield Timer(taken.event.time + (self.pattern.size or 0), 1, key)
+                    for entry in bucket.events:
+                        yield Timer(entry.time + (self.pattern.size or 0), 1, key)
                 elif bucket.closes is not None:
                     phase = 1 if self.pattern.kind == "session" else 0
                     yield Timer(bucket.closes, phase, key)
@@ -105,12 +122,12 @@ class WindowMatcher:
 
     # ------------------------------------------------------------------------ sliding
 
-    def _slide(self, key: Key, state: KeyWindows, taken: Taken) -> list[Found]:
+    def _slide(self, key: Key, state: KeyWindows, entry: Entry) -> list[Found]:
         bucket = state.buckets.setdefault(0, Bucket())
-        bucket.events.append(taken)
+        bucket.events.append(entry)
         if self.pattern.count is not None:
             del bucket.events[: -self.pattern.count]
-        now = taken.event.time
+        now = entry.time
         if self.rule.having is None or self.rule.report == "every_event":
             return self._test(key, bucket, now)
         return self._edge(key, state, bucket, now)
@@ -118,7 +135,7 @@ class WindowMatcher:
     def _expire(self, key: Key, state: KeyWindows, time: int) -> list[Found]:
         bucket = state.buckets[0]
         size = self.pattern.size or 0
-        bucket.events = [taken for taken in bucket.events if taken.event.time + size > time]
+        bucket.events = [entry for entry in bucket.events if entry.time + size > time]
         if not bucket.events:
             del self.keys[key]
             return []
@@ -134,14 +151,14 @@ class WindowMatcher:
 
     # ------------------------------------------------------------------------ windows that close
 
-    def _fill(self, key: Key, state: KeyWindows, taken: Taken) -> list[Found]:
+    def _fill(self, key: Key, state: KeyWindows, entry: Entry) -> list[Found]:
         found: list[Found] = []
-        for start, closes in self._places(state, taken.event.time):
+        for start, closes in self._places(state, entry.time):
             bucket = state.buckets.setdefault(start, Bucket())
-            bucket.events.append(taken)
+            bucket.events.append(entry)
             bucket.closes = closes
             if self.rule.report == "on_update" and not bucket.reported:
-                update = self._test(key, bucket, taken.event.time)
+                update = self._test(key, bucket, entry.time)
                 bucket.reported = bool(update)
                 found += update
         return found
@@ -180,20 +197,16 @@ class WindowMatcher:
             window[name] = value_of(value, scope)
         if not holds(self.rule.having, scope):
             return []
-        times = [taken.event.time for taken in bucket.events]
+        times = [entry.time for entry in bucket.events]
         return [Found("match", key, now, window=window, first=times[0], last=times[-1])]
 
     def _aggregate(
-        self, each: checked.WindowField, events: Sequence[Taken], scope: Scope
+        self, each: checked.WindowField, entries: Sequence[Entry], scope: Scope
     ) -> object:
-        scopes = [Scope(self.world, taken.event.time, taken, key=scope.key) for taken in events]
-        scopes = [one for one in scopes if holds(each.where, one)]
+        values = [entry.values[each.name] for entry in entries if each.name in entry.values]
         if each.function == "rate":
             size = self.pattern.size if self.pattern.kind != "session" else None
-            return len(scopes) / (size / 1_000_000) if size else None
-        values: list[object] = [
-            True if each.argument is None else value_of(each.argument, one) for one in scopes
-        ]
+            return len(values) / (size / 1_000_000) if size else None
         extra = [value_of(value, scope) for value in each.extra]
         try:
             return aggregate(each.function, values, distinct=each.distinct, extra=extra)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from drawn_rules import EventTuple, as_case, steps_of
 
 import cep
-from cep.testing.events import Given
-from cep.testing.modes import Script, by_reference, outcome, shuffled
+from cep.testing.modes import Script, open_absences, outcome, play, shuffled
+from cep.testing.reference import ReferenceEngine
 from cep.testing.runner import describe
 
 
@@ -21,33 +20,35 @@ def loaded(rule: str) -> cep.Ruleset | None:
         return None
 
 
-def checked_event_by_event(script: Script) -> list[Any]:
-    """Event by event, with a look at the invariants of the state after each."""
-    engine = script.engine()
-    found: list[Any] = []
-    for step in script.steps:
-        if isinstance(step, Given):
-            found += engine.process_at(step.record, step.time)
-        else:
-            found += engine.advance_to(step.time)
+def invariants_of(engine: cep.Engine) -> Callable[[], None]:
+    """A look at the invariants of the state."""
+
+    def look() -> None:
         for run in engine.program.rules:
             run.check()
-    return found + engine.close()
+
+    return look
 
 
 def difference(
     ruleset: cep.Ruleset, rule: str, events: Sequence[EventTuple], quiet: bool
 ) -> str | None:
     """How the engine differs from the reference, as a case to paste; None when it does not."""
-    script = Script(ruleset, ["r"], steps_of(events, quiet))
-    expected = by_reference(script)
+    names = list(ruleset.rules)
+    script = Script(ruleset, names, steps_of(events, quiet))
+    reference = ReferenceEngine(ruleset.checked, names=names)
+    expected = play(script, reference)
     wanted = [outcome(match) for match in expected]
-    found = checked_event_by_event(script)
+    engine = script.engine()
+    found = play(script, engine, invariants_of(engine))
+    case = as_case(rule, names, script.steps, expected)
     if [outcome(match) for match in found] != wanted:
         came = "\n".join(f"  # the engine: {describe(match)}" for match in found)
-        return f"{as_case(rule, script.steps, expected)}\n{came}"
+        return f"{case}\n{came}"
+    if open_absences(engine) != open_absences(reference):
+        return f"{case}\n  # open: {open_absences(engine)}, not {open_absences(reference)}"
     for number, found in enumerate(shuffled(script)):
         if [outcome(match) for match in found] != wanted:
             came = "\n".join(f"  # shuffle {number}: {describe(match)}" for match in found)
-            return f"{as_case(rule, script.steps, expected)}\n{came}"
+            return f"{case}\n{came}"
     return None

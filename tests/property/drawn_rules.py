@@ -27,6 +27,24 @@ DECLARED = """stream AB from A, B { where n != 3 }
 stream N { where n > 0 or j == 1 }
 list ks = [1, 2, 7]
 """
+WIDE_STREAMS = ["O", "M", "D", "D", "OD"]
+WIDE = """stream O from A { dedup by n for 3s }
+stream M from B, C where j is not null { select { k = k  n = n + 1  j = j  m = n } }
+stream OD from O, D where n is not null { dedup by k, n for 2s }
+table look from C key n ttl 4s
+table seen from D key j
+"""
+"""Streams that drop repeats, map fields and come from rules, and tables of streams."""
+DERIVED = [
+    "on a: A where n > 0  emit D { n = a.n  j = a.j }",
+    "on a: B  emit D { n = look[a.n].j  j = a.n }  dedup for 2s",
+    "sequence within 3s { a: A  b: B }  emit D { n = b.n  j = a.n }",
+    "sequence { a: B  no C within 2s }  skip nothing  emit D { n = a.n  j = 1 }  alert",
+    "sequence within 2s { a: C  b: B }  on timeout { emit D { n = a.n  j = 2 } }",
+    "aggregate A over tumbling 3s { c = count() }  emit D { n = c  j = 1 }",
+    "aggregate B over sliding 3s { c = count() }  having c > 1  emit D { n = c  j = c }",
+]
+"""What a rule beside the drawn one may be: it makes the events of D."""
 NUMBERS = [0, 1, 2, 3, 0, 1, 2, 3, None, "x", 1.0, True]
 OTHERS = [1, 1, 1, 2, 2, None, "1"]
 DURATIONS = ["1s", "2s", "3s", "5s", "8s"]
@@ -76,10 +94,16 @@ class Seeded:
 
 
 class RuleWriter:
-    """Draws the parts of one rule and knows which steps are bound so far."""
+    """Draws the parts of one rule and knows which steps are bound so far.
 
-    def __init__(self, chooser: Chooser) -> None:
+    With `wide` it draws from all kinds of streams, asks tables, and sets a rule beside it whose
+    matches are events.
+    """
+
+    def __init__(self, chooser: Chooser, wide: bool = False) -> None:
         self.chooser = chooser
+        self.wide = wide
+        self.streams = STREAMS + WIDE_STREAMS if wide else STREAMS
         self.bound: list[str] = []
         self.maybe: list[str] = []
         """Steps that may have taken nothing."""
@@ -113,12 +137,14 @@ class RuleWriter:
         tests = ["n == 1", "n > 1", "n < 2", "n != 0", "not n == 2", "n is not null", "m is null"]
         tests += ["n is missing", "n is not missing", "n in [0, 2]", "n != 1 or j == 1"]
         tests += ["n + 1 > j", 'n == "x"', "if(n > 1, j, n) == 1", "n / j > 1", "this.n == 1"]
+        if self.wide and self.chance(25):
+            tests = ["look[n].j == 1", "look[n].n is null", "look[n].k == k", "seen[k].n == n"]
         for step in (self.bound + self.maybe)[-3:]:
             tests += self.looking_back(step)
         if loop:
             tests += ["n >= prev(n)", "not n == prev(n)", "count() < 2", "(sum(n) ?? 0) < 3"]
             tests += ["n > prev(n) or n == 0", "n >= first(n)", "n > (avg(n) ?? 0)"]
-            tests += ["n <= (max(n) ?? 1)", "(min(n) ?? 1) < 2", "prev(n) == 1", "count(n) < 2"]
+            tests += ["n <= (max(n) ?? 1)", "(min(n) ?? 1) < 2", "prev(n) == 1"]
             tests += ["time - prev(time) <= 2s"]
         return self.one(tests)
 
@@ -143,7 +169,7 @@ class RuleWriter:
     # ------------------------------------------------------------------ steps
 
     def step(self, first: bool, quantified: bool = True) -> str:
-        name, stream = self.name(), self.one(STREAMS)
+        name, stream = self.name(), self.one(self.streams)
         mode = self.one(["next ", "any "]) if not first and self.chance(25) else ""
         quantifier = ""
         if quantified and self.chance(40):
@@ -157,7 +183,7 @@ class RuleWriter:
         if not first and self.chance(8):
             text += f" after {self.one(['1s', '2s'])}"
         if loop and quantifier in ("+", "*", "{2,}") and self.chance(25):
-            text += f" until {self.one(STREAMS)}{self.where(50)}"
+            text += f" until {self.one(self.streams)}{self.where(50)}"
         (self.maybe if quantifier in ("*", "?", "*?", "??") else self.bound).append(name)
         return text
 
@@ -166,7 +192,7 @@ class RuleWriter:
         kept = self.bound, self.maybe
         if not looks_back:
             self.bound, self.maybe = [], []
-        text = f"no {self.one(STREAMS)}{self.where(40)}{self.by()}"
+        text = f"no {self.one(self.streams)}{self.where(40)}{self.by()}"
         self.bound, self.maybe = kept
         return f"{text} within {self.one(DURATIONS)}" if within else text
 
@@ -200,7 +226,7 @@ class RuleWriter:
         kept = list(self.bound)
         for name in names:
             self.bound = kept + [other for other in names if other != name]
-            parts.append(f"{name}: {self.one(STREAMS)}{self.where(35)}")
+            parts.append(f"{name}: {self.one(self.streams)}{self.where(35)}")
         self.bound = kept + names
         if self.chance(15):
             parts.append(self.absent(within=False))
@@ -225,7 +251,10 @@ class RuleWriter:
         nodes = []
         if self.chance(8):
             nodes.append(self.absent(within=True, looks_back=False))
-        nodes.append(self.step(first=True))
+        if groups and self.chance(15):
+            nodes.append(self.one([self.one_of, self.all_of, self.repeat])())
+        else:
+            nodes.append(self.step(first=True))
         for _ in range(self.chooser.number(0, 3)):
             for _ in range(self.chance(18) + self.chance(4)):
                 nodes.append(self.absent(within=self.chance(30)))
@@ -244,7 +273,7 @@ class RuleWriter:
         parts = []
         for name in names:
             self.bound = [other for other in names if other != name]
-            parts.append(f"{name}: {self.one(STREAMS)}{self.where(45)}{self.by()}")
+            parts.append(f"{name}: {self.one(self.streams)}{self.where(45)}{self.by()}")
         self.bound = names
         if self.chance(20):
             parts.append(self.absent(within=False))
@@ -256,7 +285,7 @@ class RuleWriter:
         found = []
         if self.chance(20):
             by = " by j" if self.key == "k" and self.chance(10) else ""
-            found.append(f"unless {self.one(STREAMS)} where {self.condition()}{by}")
+            found.append(f"unless {self.one(self.streams)} where {self.condition()}{by}")
         if self.chance(15) and self.bound:
             step = self.one(self.bound)
             found.append(f"having {self.one([f'{step}.n > 0', f'count({step}) > 1'])}")
@@ -296,14 +325,21 @@ class RuleWriter:
         """The text of one rule named r, behind declarations; not all are right, most are."""
         by = f"by {self.key}  " if self.has_key else ""
         if self.chance(3):
-            pattern = f"on {self.one(['s1: ', ''])}{self.one(STREAMS)}{self.where(60)}"
+            pattern = f"on {self.one(['s1: ', ''])}{self.one(self.streams)}{self.where(60)}"
         elif groups and self.chance(25):
             pattern = self.all_parts()
         else:
             pattern = self.sequence(groups)
         if self.key == "k" and self.chance(4):
             by += "keys from ks  "
-        return f"{DECLARED}rule r {{ {by}{pattern}  {'  '.join(self.clauses())} }}"
+        return f"{self.declared()}rule r {{ {by}{pattern}  {'  '.join(self.clauses())} }}"
+
+    def declared(self) -> str:
+        """What stands before the rule: its streams, lists and tables, and the rule beside it."""
+        if not self.wide:
+            return DECLARED
+        name = self.one(["q", "s"])
+        return f"{DECLARED}{WIDE}rule {name} {{ by k  {self.one(DERIVED)} }}\n"
 
     def window_rule(self) -> str:
         """The text of an aggregate rule named r."""
@@ -321,9 +357,9 @@ class RuleWriter:
             report = "report every event" if "sliding" in window else "report on update"
         dedup = f"dedup for {self.one(DURATIONS)}" if self.chance(12) else ""
         shown = "alert { c = c  t = t  d = d  h = h  l = l  a = a  w = w  p = p }"
-        stream = self.one(["A", "A", "A", "AB", "event"])
+        stream = self.one(["A", "A", "A", "AB", "event", *(WIDE_STREAMS if self.wide else [])])
         pattern = f"aggregate {stream}{where} over {window} {{ {aggregates} }}"
-        return f"{DECLARED}rule r {{ {by}{pattern}  {having}  {report}  {dedup}  {shown} }}"
+        return f"{self.declared()}rule r {{ {by}{pattern}  {having}  {report}  {dedup}  {shown} }}"
 
     def events(self, most: int = 9) -> list[EventTuple]:
         return [self.event() for _ in range(self.chooser.number(1, most))]
@@ -339,15 +375,15 @@ class RuleWriter:
 
 
 @st.composite
-def rules(draw, groups: bool = False) -> str:
+def rules(draw, groups: bool = False, wide: bool = False) -> str:
     """The text of one rule named r."""
-    return RuleWriter(Drawn(draw)).rule(groups)
+    return RuleWriter(Drawn(draw), wide).rule(groups)
 
 
 @st.composite
-def window_rules(draw) -> str:
+def window_rules(draw, wide: bool = False) -> str:
     """The text of an aggregate rule named r."""
-    return RuleWriter(Drawn(draw)).window_rule()
+    return RuleWriter(Drawn(draw), wide).window_rule()
 
 
 EVENT = st.tuples(
@@ -374,9 +410,11 @@ def steps_of(events: Sequence[EventTuple], quiet: bool = False) -> list[Given | 
     return steps
 
 
-def as_case(rule: str, steps: Sequence[Given | Moved], matches: Sequence[object]) -> str:
+def as_case(
+    rule: str, names: Sequence[str], steps: Sequence[Given | Moved], matches: Sequence[object]
+) -> str:
     """The case as a file for `tests/spec/`, with what the reference says."""
-    lines = [rule, "", 'test r "found by chance" {']
+    lines = [rule, "", f'test {", ".join(names)} "found by chance" {{']
     for step in steps[1:]:
         if isinstance(step, Given):
             fields = ", ".join(
@@ -388,6 +426,6 @@ def as_case(rule: str, steps: Sequence[Given | Moved], matches: Sequence[object]
     for match in matches:
         kind = "timeout " if match.kind == "timeout" else ""
         counts = ", ".join(f"{n}: {len(taken)}" for n, taken in match.orders.items())
-        lines.append(f"  expect at {offset(match.time)} {kind}r {{ {counts} }}")
+        lines.append(f"  expect at {offset(match.time)} {kind}{match.rule} {{ {counts} }}")
         lines.append(f"  # the reference: {describe(match)}")
     return "\n".join([*lines, "}"])

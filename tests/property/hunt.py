@@ -48,7 +48,7 @@ def hunt(seconds: float, seed: int, most: int) -> int:
     first, tried, refused, failed = seed + 1, 0, 0, 0
     while time.monotonic() < end and failed < most:
         seed += 1
-        writer = RuleWriter(Seeded(seed))
+        writer = RuleWriter(Seeded(seed), wide=seed % 3 == 0)
         kind = seed % 8
         rule = writer.window_rule() if kind == 0 else writer.rule(groups=kind % 2 == 0)
         build.UNROLL = UNROLLED[seed // 8 % len(UNROLLED)]
@@ -56,7 +56,7 @@ def hunt(seconds: float, seed: int, most: int) -> int:
         if ruleset is None:
             refused += 1
             continue
-        for _ in range(3):
+        for _ in range(6):
             events, quiet = writer.events(12), writer.chance(50)
             tried += 1
             if told(ruleset, rule, events, quiet) is not None:

@@ -52,6 +52,22 @@ def test_windows(rule: str, events: list[EventTuple], quiet: bool) -> None:
     compare(rule, events, quiet)
 
 
+@THOROUGH
+@given(rules(groups=True, wide=True), EVENTS, st.booleans())
+def test_sequences_over_all_kinds_of_streams(
+    rule: str, events: list[EventTuple], quiet: bool
+) -> None:
+    compare(rule, events, quiet)
+
+
+@THOROUGH
+@given(window_rules(wide=True), EVENTS, st.booleans())
+def test_windows_over_all_kinds_of_streams(
+    rule: str, events: list[EventTuple], quiet: bool
+) -> None:
+    compare(rule, events, quiet)
+
+
 @settings(THOROUGH, max_examples=max(EXAMPLES // 2, 1))
 @given(rules(groups=True), EVENTS, st.booleans())
 def test_loops_in_the_form_of_long_ones(rule: str, events: list[EventTuple], quiet: bool) -> None:

@@ -19,10 +19,13 @@ from cep.testing.modes import (
     Script,
     by_reference,
     event_by_event,
+    open_absences,
     outcome,
+    play,
     restarted,
     script_of,
 )
+from cep.testing.reference import ReferenceEngine
 from cep.testing.runner import run_test
 from dsl import ast
 
@@ -67,3 +70,13 @@ def test_matches_keep_their_ids_over_restarts(case) -> None:
     played = script(case)
     undisturbed = [match.to_dict() for match in event_by_event(played)]
     assert [match.to_dict() for match in restarted(played)] == undisturbed
+
+
+@EVERY_CASE
+def test_open_absences_agree_with_the_reference(case) -> None:
+    played = script(case)
+    engine = played.engine()
+    reference = ReferenceEngine(played.ruleset.checked, names=played.names)
+    play(played, engine)
+    play(played, reference)
+    assert open_absences(engine) == open_absences(reference)
