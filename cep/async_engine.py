@@ -56,7 +56,7 @@ class AsyncEngine:
     >>> asyncio.run(main())
     'ann'
 
-    `options` are those of `Engine`: `delay`, `state`, `checkpoint_every`, and so on. `room`: how
+    `options` are those of `Engine` but `on_match`: `delay`, `state`, and so on. `room`: how
     many events may wait, and how many matches. Give events and take matches in different tasks, for
     `process` waits while there is no room. Leaving the `async with` block is `suspend()`; after an
     exception what still waits is dropped, and what has been done is durable.
@@ -65,6 +65,8 @@ class AsyncEngine:
     def __init__(self, ruleset: Ruleset, *, room: int = ROOM, **options: Any) -> None:
         if room < 1:
             raise ValueError("there must be room for one event")
+        if "on_match" in options:
+            raise ValueError("an AsyncEngine gives its matches by iteration, not to on_match")
         self._make = lambda: Engine(ruleset, **options)
         self._room = room
         self._changed = asyncio.Condition()

@@ -11,6 +11,7 @@ not at the same time, and not from inside a callback: either raises `ConcurrentU
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -161,11 +162,16 @@ class Engine:
     `state`: a SQLite file (or a store) in which everything the engine remembers is kept, written
     every `checkpoint_every` seconds. An engine that is made with the same file later goes on where
     this one was. `position` is what the host gave to `process` with the last events that are
-    durable: it goes on in its own input from there. Matches are returned once they are durable, by
-    this call or a later one, so that after a crash none is missing and none comes twice;
-    `deliver="now"` returns them at once, and after a crash perhaps again, with the same id. Use the
-    engine as a context manager, or call `suspend()`, to leave the file in order. Raises StateError
-    where the file cannot be used.
+    durable: it goes on in its own input from there. Matches come once they are durable, by this
+    call or a later one, so that after a crash none is missing; `deliver="now"` gives them at once.
+    One that was returned counts as delivered with the next call, and with the regular end of a
+    `with` block; one that `on_match` was given when that has returned. After a crash before that it
+    comes again, with the same id. Use the engine as a context manager, or call `suspend()`, to
+    leave the file in order. Raises StateError where the file cannot be used.
+
+    `on_match` is called with each match as it comes, by all methods and at the end of a `with`
+    block; they return none then. Where it raises, that match and those after it come again with the
+    next call. Methods that take an `on_match` of their own use that one.
 
     Where the rules have changed since, `changes` says what became of each; the runs of a rule that
     is named in `restart` are dropped.
@@ -191,8 +197,10 @@ class Engine:
         max_runs: int | None = None,
         max_state_bytes: int | None = None,
         max_memory: int | None = None,
+        on_match: OnMatch | None = None,
     ) -> None:
         self.ruleset = ruleset
+        self._on_match = on_match
         self._caps = Caps(max_runs, max_state_bytes)
         self._max_memory = _memory(max_memory, state is not None, self._caps)
         self.on_late: Callable[[LateEvent], None] | None = None
@@ -291,17 +299,14 @@ class Engine:
         return self
 
     def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
-        """Lets go of the state. Matches that wait, and after an exception those of the last call
-        too, are not lost: the next engine with this state gives them."""
-        if self.keeper is None:
-            return
+        """Lets go of the state: like `suspend()`, and after an exception like `abandon()`. Matches
+        that wait, and after an exception those of the last call too, are not lost: the next engine
+        with this state gives them."""
         try:
             if fault is None:
-                self.keeper.leave(self.program.take(), self._progress)
-            else:
-                self.keeper.abandon()
+                self.suspend()
         finally:
-            self.keeper = None
+            self.abandon()
 
     @property
     def position(self) -> Any:
@@ -320,18 +325,25 @@ class Engine:
         if self.keeper is None:
             raise ValueError("the engine keeps no state: give it `state=` a file")
         with self._alone():
-            return _handed(self.keeper.checkpoint(self.program.take(), self._progress), on_match)
+            found = self.keeper.checkpoint(self.program.take(), self._progress)
+            return self._handed(found, on_match)
 
-    def suspend(self, on_match: OnMatch | None = None) -> list[Match]:
+    def suspend(self, on_match: OnMatch | None = None) -> None:
         """Ends work without ending the input: makes all durable and lets go of the state file.
-        Gives the matches that waited for it, which count as delivered; with `on_match` each one
-        does so only when it has been handed over. Without state there is nothing to do."""
+
+        What the last call has returned counts as delivered now. Matches that still wait are handed
+        to `on_match`, here or of the engine; without one the next engine gives them, so call
+        `checkpoint()` before to have them from this one. Raises StateError where the file cannot be
+        written; the engine is then as it was. Without state there is nothing to do.
+        """
         if self.keeper is None:
-            return []
-        found = self.checkpoint(on_match)
-        self.keeper.close(self._progress)
+            return
+        with self._alone():
+            if on_match is not None or self._on_match is not None:
+                found = self.keeper.checkpoint(self.program.take(), self._progress)
+                self._handed(found, on_match)
+            self.keeper.close(self.program.take(), self._progress)
         self.keeper = None
-        return found
 
     def abandon(self) -> None:
         """Lets go of the state file as it is: the next engine does again what came after the last
@@ -514,6 +526,7 @@ class Engine:
                 done = self._reload_in_memory(ruleset, restart)
             else:
                 done = self._reload_with_state(self.keeper, ruleset, restart)
+            done = dataclasses.replace(done, matches=self._handed(done.matches, None))
         now = self.stats
         for name in _TOTALS:  # what rules have counted that are gone counts on
             lost = getattr(before, name) - getattr(now, name)
@@ -811,7 +824,25 @@ class Engine:
         found = self.program.take()
         if self.keeper is not None:
             found = self.keeper.step(found, self._progress)
-        return _handed(found, on_match)
+        return self._handed(found, on_match)
+
+    def _handed(self, found: list[Match], on_match: OnMatch | None) -> list[Match]:
+        """The matches, or none where each has been handed over. Those that are not, since the host
+        raises, come with the next call."""
+        take = on_match or self._on_match
+        if take is None:
+            return found
+        left = deque(found)
+        try:
+            while left:
+                take(left[0])
+                left.popleft()
+        finally:
+            if self.keeper is not None:
+                self.keeper.not_taken(left)
+            else:
+                self.program.out[:0] = left
+        return []
 
     def _report_late(self) -> None:
         for event, by in self._order.take_late():
@@ -864,15 +895,6 @@ def _placed(
 
 def _ignore(_source: str, _reject: Reject) -> None:
     """What was told before is not told again."""
-
-
-def _handed(found: list[Match], on_match: OnMatch | None) -> list[Match]:
-    """The matches, or none where each has been handed over."""
-    if on_match is None:
-        return found
-    for match in found:
-        on_match(match)
-    return []
 
 
 def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

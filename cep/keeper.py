@@ -13,7 +13,7 @@ start, and so has every match exactly once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Literal
@@ -197,6 +197,14 @@ class Keeper:
             if self._open.pop(id(match), None) is None:
                 self._delivered.append(match.id)
 
+    def not_taken(self, left: Collection[Found]) -> None:
+        """The host has taken what the last call gave, one by one, up to these: all others are
+        delivered, and these are given again."""
+        taken = len(self._given) - len(left)
+        self.confirm(self._given[:taken])
+        del self._given[:taken]
+        self._has_given = False
+
     def _take_in(self, found: Sequence[Found]) -> None:
         """At the beginning of each call: what the last one gave is delivered, `found` is new."""
         if self._has_given:
@@ -275,22 +283,15 @@ class Keeper:
         leave_out(self.program, self.following.compiled, owners)
         return [gone(version) for version in self.following.kept if version.id in owners]
 
-    def close(self, progress: Callable[[], Progress]) -> None:
-        """Notes that all matches have gone out, and lets go of the store."""
-        self.checkpoint((), progress)
+    def close(self, found: Sequence[Found], progress: Callable[[], Progress]) -> None:
+        """Makes all durable and lets go of the store, giving nothing: what waits is given by the
+        next engine. Raises StateError, and goes on as it was, where that cannot be done."""
+        self._take_in(found)
+        self._begin(progress)
+        self.checkpointer.finish()
         if self.spill is not None:
             self.spill.end()
         self.store.close()
-
-    def leave(self, found: Sequence[Found], progress: Callable[[], Progress]) -> None:
-        """Makes all durable and lets go of the store, giving nothing: what waits is given by the
-        next engine. Raises StateError."""
-        try:
-            self._take_in(found)
-            self._begin(progress)
-            self.checkpointer.finish()
-        finally:
-            self.store.close()
 
     def abandon(self) -> None:
         """Lets go of the store as it is: the next engine does again what came after the last

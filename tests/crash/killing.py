@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 _PHASES = (
     ("commit", ("cep/state/sqlite/writing", "cep/state/sqlite/__init__", "cep/state/handover")),
     ("resume", ("cep/state/sqlite/", "cep/state/lock", "cep/state/resume", "cep/state/change")),
-    ("checkpoint", ("cep/state/", "cep/keeper")),
+    ("checkpoint", ("cep/state/", "cep/keeper", "cep/async_engine")),
     ("sink", ("cep/sink/", "tests/crash/host.py")),
     ("source", ("cep/source/", "cep/clock/", "cep/ingest")),
     (
@@ -90,10 +90,11 @@ class Toll:
 class Victim:
     """One life of the process."""
 
-    def __init__(self, arguments: Sequence[str], trap: str, errors: Path, syncs: str = "") -> None:
+    def __init__(
+        self, arguments: Sequence[str], trap: str, errors: Path, more: Mapping[str, str]
+    ) -> None:
         self._pipe, inner = os.pipe()
-        environment = {**os.environ, "VICTIM_PIPE": str(inner), "VICTIM_AT": trap}
-        environment["VICTIM_SYNCS"] = syncs
+        environment = {**os.environ, "VICTIM_PIPE": str(inner), "VICTIM_AT": trap, **more}
         with open(errors, "ab") as heard:
             self.process = subprocess.Popen(
                 [sys.executable, str(VICTIM), *arguments],
@@ -175,6 +176,10 @@ class Hunt:
     """Exit codes after which it is just started again."""
     endless: bool = False
     """Whether it never ends of itself: then it is over with the last kill."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What the victim is told beside what catches it."""
+    on_life: Callable[[Victim], None] = lambda _: None
+    """Is told of each life that begins."""
     toll: Toll = field(default_factory=Toll)
 
     def run(self) -> Toll:
@@ -191,7 +196,8 @@ class Hunt:
         self.toll.lives += 1
         spared = self._spared
         trap = "" if spared or self.rnd.random() < 0.4 else self._some_trap()
-        victim = Victim(self.arguments, trap, self.errors)
+        victim = Victim(self.arguments, trap, self.errors, self.environment)
+        self.on_life(victim)
         try:
             where = self._caught(victim, trap, spared)
             if where:
@@ -236,6 +242,8 @@ def _phase(stack: str) -> tuple[str, str]:
     frames = [(f.removeprefix(root), line, name) for f, line, name in _FRAME.findall(stack)]
     if any(name in ("get", "given_up") for file, _, name in frames if "handover" in file):
         return "", ""
+    if any(file == "cep/spill.py" for file, _, _ in frames):
+        return "spill", f"{frames[0][0]}:{frames[0][1]}"
     if any(file == "cep/cli/reloading.py" for file, _, _ in frames):
         return "reload", f"{frames[0][0]}:{frames[0][1]}"
     for file, line, _ in frames:

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import threading
 from collections import Counter
@@ -56,9 +57,13 @@ class Scenario:
     """Exit codes that only say that this was a bad moment to start."""
     endless = False
     """Whether the victim never ends of itself, but in the last round."""
+    victim: Victim | None = None
+    """The one that lives now."""
 
     def __init__(self, folder: Path, seed: int, events: int) -> None:
         self.folder = folder
+        self.environment: dict[str, str] = {}
+        """Of the victim, beside what catches it."""
         self.rnd = random.Random(seed)
         self.rnd_beside = random.Random(seed)
         self.log = folder / "log.jsonl"
@@ -82,10 +87,16 @@ class Scenario:
             errors = self.folder / "errors"
             hunt = Hunt(self.arguments, self.rnd, errors, kills, longest_life)
             hunt.allowed = self.allowed
+            hunt.environment = self.environment
+            hunt.on_life = self.meet
             hunt.endless = self.endless and not self.last
             with self.stirred():
                 toll.add(hunt.run())
         return toll
+
+    def meet(self, victim: Victim) -> None:
+        """A new life begins."""
+        self.victim = victim
 
     def begin(self, number: int) -> None:
         """Before each round of killing."""
@@ -119,10 +130,15 @@ class Host(Scenario):
     """A program that uses the engine, with its own position."""
 
     name = "host program"
+    way = "returned"
 
     @property
     def arguments(self) -> list[str]:
-        return ["host", *map(str, (self.rules, self.log, self.folder / "cep.db", self.folder))]
+        return [
+            "host",
+            self.way,
+            *map(str, (self.rules, self.log, self.folder / "cep.db", self.folder)),
+        ]
 
     def verify(self) -> None:
         import cep
@@ -133,6 +149,20 @@ class Host(Scenario):
         table = sqlite3.connect(self.folder / "found.db")
         same(sorted(wanted), (r for (r,) in table.execute(_SORTED)), "the host's table")
         same(set(wanted), set(text_lines(self.folder / "found.jsonl")), "the host's file")
+
+
+class Handed(Host):
+    """A program that is handed its matches by a callback, and stops and begins again and again."""
+
+    name = "host with a callback"
+    way = "handed"
+
+
+class Iterated(Host):
+    """A program that runs on asyncio."""
+
+    name = "host on asyncio"
+    way = "iterated"
 
 
 _SORTED = "select record from found order by record"
@@ -177,6 +207,26 @@ class CommandLine(Scenario):
 def _rows(path: Path) -> list[str]:
     table = sqlite3.connect(path)
     return [json.dumps(row) for row in table.execute("select * from matches order by id")]
+
+
+class Spilled(CommandLine):
+    """With so little memory that most keys are in the state file only."""
+
+    name = "little memory"
+
+    @property
+    def arguments(self) -> list[str]:
+        return [*super().arguments, "--max-memory", "20k"]
+
+
+class SetBack(CommandLine):
+    """While it works the clock of the machine is set back and forth."""
+
+    name = "clock set back"
+
+    def __init__(self, folder: Path, seed: int, events: int) -> None:
+        super().__init__(folder, seed, events)
+        self.environment = {"VICTIM_CLOCK": str(seed)}
 
 
 class TwoLogs(CommandLine):
@@ -251,6 +301,19 @@ def _told(records: Iterable[str]) -> Iterator[str]:
 _CHANGING = {"id", "version", "severity"}
 
 
+class Asked(Changing):
+    """The same, asked for by a signal."""
+
+    name = "reload by signal"
+    allowed = (2, -signal.SIGHUP)
+    """Before it listens the signal ends it."""
+
+    def stir(self) -> None:
+        super().stir()
+        if self.victim is not None and self.victim.process.poll() is None:
+            self.victim.process.send_signal(signal.SIGHUP)
+
+
 class Followed(CommandLine):
     """A log that is followed while it grows, in pieces that are no whole lines, and that is put
     aside once for a new one."""
@@ -314,7 +377,8 @@ class PowerCut(CommandLine):
 
     def hunt(self, most: int, longest_life: float) -> Toll:
         toll = Toll(lives=1)
-        victim = Victim(self.arguments, "", self.folder / "errors", str(self.folder / "syncs"))
+        syncs = {"VICTIM_SYNCS": str(self.folder / "syncs")}
+        victim = Victim(self.arguments, "", self.folder / "errors", syncs)
         while toll.cuts < most:
             if victim.wait(self.rnd.uniform(0.01, 4 * longest_life / most)) is not None:
                 break
@@ -365,4 +429,9 @@ SCENARIOS: Sequence[Callable[[Path, int, int], Scenario]] = (
     Changing,
     Followed,
     PowerCut,
+    Handed,
+    Iterated,
+    Spilled,
+    SetBack,
+    Asked,
 )

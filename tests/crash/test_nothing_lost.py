@@ -82,3 +82,64 @@ def test_a_host_that_dies_with_matches_in_its_hands_gets_them_again(tmp_path: Pa
     first.keeper.store.close()  # as if killed before it could use them
     with engine(tmp_path) as second:
         assert messages(second.process([])) == ["1"]
+
+
+def test_suspended_with_matches_that_nobody_has_they_come_next(tmp_path: Path) -> None:
+    """What waits when work ends is not taken for delivered."""
+    first = engine(tmp_path)
+    assert first.process([login(n) for n in (1, 2)], position=2) == []
+    first.suspend()
+    with engine(tmp_path) as second:
+        assert messages(second.process([])) == ["1", "2"]
+
+
+def test_a_block_without_a_callback_hands_over_nothing_unseen(tmp_path: Path) -> None:
+    with engine(tmp_path) as first:
+        first.process([login(n) for n in (1, 2)], position=2)
+    taken: list[cep.Match] = []
+    with engine(tmp_path, on_match=taken.append) as second:
+        assert second.process([login(3)], position=3) == []
+    assert messages(taken) == ["1", "2", "3"]
+    with engine(tmp_path) as third:
+        assert (third.position, third.process([])) == (3, [])
+
+
+@pytest.mark.parametrize("deliver", ["after-commit", "now"])
+def test_a_match_that_was_not_taken_comes_with_the_next_call(tmp_path: Path, deliver: str) -> None:
+    """Also where the host goes on after its callback has failed."""
+    taken: list[str | None] = []
+
+    def take(match: cep.Match) -> None:
+        if match.message == "2" and taken.count("1") == 1 and fails.pop():
+            raise OSError("disk full")
+        taken.append(match.message)
+
+    def work(first: cep.Engine) -> None:
+        first.process([login(n) for n in (1, 2, 3)], position=3)
+        first.checkpoint()
+
+    fails = [False, True]
+    with engine(tmp_path, on_match=take, deliver=deliver) as first:
+        with pytest.raises(OSError, match="disk full"):
+            work(first)
+        assert taken == ["1"]
+        first.process([login(4)], position=4)
+    assert taken == ["1", "2", "3", "4"]
+    with engine(tmp_path) as second:
+        assert second.process([]) == []
+
+
+def test_without_state_a_match_that_was_not_taken_comes_with_the_next_call() -> None:
+    taken: list[str | None] = []
+    fails = [False, False, True]
+
+    def take(match: cep.Match) -> None:
+        if fails.pop():
+            raise OSError("disk full")
+        taken.append(match.message)
+
+    one = cep.Engine(cep.loads(RULES), on_match=take)
+    with pytest.raises(OSError, match="disk full"):
+        one.process([login(n) for n in (1, 2)])
+    assert one.process([]) == []
+    assert taken == ["1", "2"]

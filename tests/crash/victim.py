@@ -8,7 +8,8 @@ any moment and also where a fault would hurt most:
 * with `VICTIM_AT=part:n:stay` it counts the lines that run in a part of the product (`PARTS`); at
   the n-th it says so on the pipe and stands still there until it is killed, or (`go`) runs on.
 
-With `VICTIM_SYNCS` it notes in that file which lengths of files have been forced to the disk.
+With `VICTIM_CLOCK`, a seed, the clock of the machine jumps for it, back and forth. With
+`VICTIM_SYNCS` it notes in that file which lengths of files have been forced to the disk.
 
 The product itself knows nothing of this.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import random
 import signal
 import sys
 import threading
@@ -41,6 +43,8 @@ PARTS = {
         "cep/cli/session.py",
         "cep/cli/durable.py",
     ),
+    "spill": ("cep/spill.py", "cep/runtime/cold.py"),
+    "asyncio": ("cep/async_engine.py",),
     "reload": ("cep/cli/reloading.py", "cep/state/change.py", "cep/state/resume.py"),
 }
 """Parts of the product in which a kill is tried on purpose, by the beginnings of their paths."""
@@ -100,8 +104,11 @@ def tell_when_open(pipe: int) -> None:
 
     def told(*given: Any, **options: Any) -> None:
         make(*given, **options)
-        os.write(pipe, b"open\n")
+        if not told_already:
+            told_already.append(True)
+            os.write(pipe, b"open\n")
 
+    told_already: list[bool] = []
     Engine.__init__ = told  # type: ignore[method-assign]
 
 
@@ -119,12 +126,25 @@ def note_syncs(path: str) -> None:
     os.fsync = noted
 
 
+def disturb_clock(seed: str) -> None:
+    """From now on each look at the clock of the machine may be hours before the last one."""
+    rnd, look, look_ns = random.Random(seed), time.time, time.time_ns
+
+    def jump() -> int:
+        return rnd.choice([0, 0, -3600, -7 * 86400, 3600])
+
+    time.time = lambda: look() + jump()
+    time.time_ns = lambda: look_ns() + jump() * 1_000_000_000
+
+
 def main() -> int:
     """Arms what the environment asks for, then does the work."""
     pipe = int(os.environ["VICTIM_PIPE"])
     faulthandler.register(signal.SIGUSR1, file=pipe, all_threads=True, chain=False)
     os.write(pipe, b"armed\n")
     sys.path.insert(0, str(ROOT))
+    if seed := os.environ.get("VICTIM_CLOCK"):
+        disturb_clock(seed)
     from cep.cli import reloading
     from cep.source import base
 

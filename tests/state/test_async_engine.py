@@ -182,6 +182,8 @@ def test_wrong_use_is_told() -> None:
             await cep.AsyncEngine(rules).process(login(1))
         with pytest.raises(ValueError, match="room for one"):
             cep.AsyncEngine(rules, room=0)
+        with pytest.raises(ValueError, match="by iteration"):
+            cep.AsyncEngine(rules, on_match=print)
         async with cep.AsyncEngine(rules) as engine:
             with pytest.raises(ValueError, match="keeps no state"):
                 await engine.checkpoint()

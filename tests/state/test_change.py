@@ -49,7 +49,7 @@ class Play:
             self.found += done.matches
             self.changes = done.changes
         else:
-            self.found += self.engine.suspend()
+            self.engine.suspend(self.found.append)
             self.engine = self._engine(ruleset, restart=restart)
             self.changes = self.engine.changes
         for rule in self.engine.program.rules:
@@ -59,14 +59,14 @@ class Play:
     def restart(self) -> None:
         """The same rules in a new engine."""
         if not self.way.startswith("reload"):
-            self.found += self.engine.suspend()
+            self.engine.suspend(self.found.append)
             self.engine = self._engine(self.engine.ruleset)
 
     def end(self, at: int | None = None) -> list[tuple[str, int]]:
         """(rule, time in seconds) of all matches."""
         if at is not None:
             self.found += self.engine.advance_to((START + at) * SECOND)
-        self.found += self.engine.suspend()
+        self.engine.suspend(self.found.append)
         return [(match.rule, seconds(match.time)) for match in self.found]
 
     @property

@@ -82,7 +82,7 @@ def test_suspended_and_resumed_anywhere(tmp_path: Path, seed: int) -> None:
                 upto = min(position + rnd.randrange(1, 6), len(given))
                 found += [m.id for m in engine.process(given[position:upto], position=upto)]
                 position = upto
-            found += [match.id for match in engine.suspend()]
+            found += [match.id for match in engine.checkpoint()]
     assert found == undisturbed(given)
 
 
@@ -94,7 +94,8 @@ def test_crashed_anywhere(tmp_path: Path, seed: int) -> None:
         engine = cep.Engine(rules, state=tmp_path / "cep.db", checkpoint_every=0)
         position = engine.position or 0
         if position == len(given):
-            found += [match.id for match in engine.suspend()]
+            found += [match.id for match in engine.checkpoint()]
+            engine.suspend()
             break
         for _ in range(rnd.randrange(2, 30)):
             upto = min(position + rnd.randrange(1, 6), len(given))
@@ -133,5 +134,5 @@ def test_without_state_there_is_nothing_to_check_in() -> None:
     engine = cep.Engine(cep.loads("rule any_login { on login }"))
     with pytest.raises(ValueError, match="keeps no state"):
         engine.checkpoint()
-    assert engine.suspend() == []
+    engine.suspend()
     assert engine.position is None
