@@ -471,7 +471,8 @@ def _read_slot(
 
 
 class EventCodec:
-    """Writes and reads the rows of events."""
+    """Writes and reads the rows of events. Lines come with their line breaks, which are left out:
+    reading would not find them again."""
 
     def __init__(self, shape: EventShape, decode_line: DecodeLine) -> None:
         self.shape = shape
@@ -491,7 +492,7 @@ class EventCodec:
         if source != self._source[0]:
             self._source = (source, json_text(source))
         try:
-            return f"[{raw.decode()},{event.t},{event.pos},{self._source[1]}]"
+            return f"[{raw.strip().decode()},{event.t},{event.pos},{self._source[1]}]"
         except UnicodeDecodeError:
             return None
 
@@ -511,7 +512,7 @@ class EventCodec:
 
     def _original(self, raw: Any) -> Any:
         if isinstance(raw, bytes | bytearray | memoryview):
-            line = bytes(raw)
+            line = bytes(raw).strip()
             try:
                 text = line.decode()
             except UnicodeDecodeError:
@@ -520,7 +521,8 @@ class EventCodec:
         return None if raw is None else msgspec.Raw(f'["m",{json_text(raw)}]'.encode())
 
     def text(self, event: Any) -> str:
-        """The row of an event as text, which holds its original as it came."""
+        """The row of an event as text, which holds its original as it came but for white space
+        around it."""
         return _encode(self.row(event)).decode()
 
     def read_text(self, text: str) -> Any:

@@ -203,6 +203,35 @@ def test_verify_reads_every_state(state: str, capfd) -> None:
     assert err == "8 states read, 0 mistakes\n"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
+def test_verify_finds_nothing_wrong_with_open_runs_of_lines(
+    tmp_path: Path, monkeypatch, capfd, end: str
+) -> None:
+    """Lines are kept without what stands around them, as reading them gives them back."""
+    monkeypatch.chdir(tmp_path)
+    Path("rules.cep").write_text(
+        "rule pair { by u sequence within 1h { a: A  b: B } }\n"
+        "rule many { by u aggregate A over sliding 1h { xs = list(n)  c = count() }"
+        " having c > 9 }\n"
+        "rule chain { by u sequence within 1h { a: A{2,} where n > prev(n)  b: B } }\n"
+    )
+    lines = [json.dumps(event("A", i, user)) for i, user in enumerate(["ann", "bob", "ann"])]
+    deep = json.dumps(event("A", 5, "eve") | {"deep": json.loads("[" * 300 + "]" * 300)})
+    odd = json.dumps(event("A", 6, "joe"))[:-1] + ', "x": "\\u0000"}'
+    log = [f" {line}{end}" for line in [*lines, deep, odd]]
+    Path("log.jsonl").write_text("".join(log))
+    assert run(["run", "rules.cep", "log.jsonl", "--state", "cep.db", "-o", "out.jsonl"]) == 0
+    _, err = cli(capfd, "verify", "--state", "cep.db")
+    assert err.endswith("0 mistakes\n")
+    Path("log.jsonl").write_text("".join([*log, json.dumps(event("B", 9, "ann")) + "\n"]))
+    _, err = cli(capfd, "verify", "rules.cep", "log.jsonl", "--state", "cep.db")
+    assert "1 match, the same as the last of 1 match" in err
+    with cep.Engine(cep.load("rules.cep"), state="host.db") as engine:
+        engine.process([(line + end).encode() for line in log])
+    _, err = cli(capfd, "verify", "--state", "host.db")
+    assert err.endswith("0 mistakes\n")
+
+
 def test_verify_finds_what_is_wrong(state: str, capfd) -> None:
     import sqlite3
 
