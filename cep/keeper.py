@@ -83,6 +83,8 @@ class Keeper:
         """Whether who calls again has delivered what it was given; else it says so (`confirm`)."""
         self.lengths: Callable[[], dict[str, int]] = dict
         """Makes the host's output files durable and gives the length of each."""
+        self.on_waiting: Callable[[str], None] = lambda words: None
+        """Is told when a call has to wait for a disk or a file, and why."""
         self.on_leftovers: Callable[[list[OutRow]], None] | None = None
         """Takes late events and rejects that are durable; they count as delivered then."""
         self.wanted: frozenset[str] = frozenset()
@@ -119,6 +121,7 @@ class Keeper:
         self.checkpointer = Checkpointer(
             program, self.memory, self.store, snapshot.number, self.every, unwanted
         )
+        self.checkpointer.on_waiting = lambda words: self.on_waiting(words)
         note_moved(program, moved)
         rearm(program, following, snapshot.clock_us)
         if self.spill is not None:

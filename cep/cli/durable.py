@@ -126,6 +126,7 @@ def deliver_after_commit(
         return {**lengths(), **own}
 
     keeper.lengths = settle
+    keeper.on_waiting = warn
     keeper.wanted = frozenset(files)
     keeper.on_leftovers = write
 

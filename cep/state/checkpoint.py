@@ -37,6 +37,9 @@ from cep.state.values import key_text
 PATIENCE = 30.0
 """Seconds to wait for a disk that is full or a file that is locked."""
 
+SILENT = 2.0
+"""Seconds of that after which the host is told why it waits."""
+
 SLICE = 500
 """States that are encoded before the time is looked at again."""
 
@@ -82,6 +85,8 @@ class Checkpointer:
         self._waiting: dict[int, tuple[Reporting, Any]] = {}
         self._emptied: dict[Owner, list[StateRow]] = dict(unwanted or {})
         self._epoch: Epoch | None = None
+        self.on_waiting: Callable[[str], None] = lambda words: None
+        """Is told when a call has to wait for a disk or a file, and why."""
         self._handed_over: int | None = None
         for run in program.rules:
             run.epoch = number + 1
@@ -195,7 +200,11 @@ class Checkpointer:
 
     def _wait(self) -> None:
         """Until the epoch that was handed over is durable; not for ever where the disk is full."""
-        if not self.store.wait(PATIENCE):
+        if self.store.wait(min(SILENT, PATIENCE)):
+            return
+        reason = self.store.problem or "the state is still being written"
+        self.on_waiting(f"{reason}; waiting for it, {PATIENCE:.0f} s at most")
+        if not self.store.wait(max(PATIENCE - SILENT, 0)):
             raise StateError(self.store.problem or "the state cannot be written in time")
 
     # ------------------------------------------------------------------ encoding

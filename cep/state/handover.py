@@ -23,6 +23,8 @@ class Handover:
         self._failure: Exception | None = None
         self._told = False
         self._giving_up = False
+        self._in_vain: Epoch | None = None
+        """What has been waited for until patience was over."""
         self._changed = threading.Condition()
 
     def put(self, epoch: Epoch) -> None:
@@ -35,6 +37,8 @@ class Handover:
         """Whether the epoch is durable after at most `timeout` seconds; raises if it failed."""
         with self._changed:
             done = self._changed.wait_for(lambda: self.epoch is None, timeout)
+            if not done:
+                self._in_vain = self.epoch
         if self._failure is not None:
             self._told = True
             raise self._failure
@@ -43,11 +47,13 @@ class Handover:
         return done
 
     def close(self, patience: float) -> None:
-        """Wait for the epoch, and end the writer; `finish` says whether that went well."""
+        """Wait for the epoch, unless that was in vain before, and end the writer; `finish` says
+        whether that went well."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self.epoch is None, patience)
+            if self.epoch is not self._in_vain:
+                self._changed.wait_for(lambda: self.epoch is None, patience)
             self._giving_up = True
             self._changed.notify_all()
 

@@ -19,6 +19,7 @@ import pytest
 import cep
 from cep.cli.main import run
 from cep.state import checkpoint
+from cep.state.sqlite import SqliteStore
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,6 +76,23 @@ def test_a_locked_file_is_told_of_and_nothing_is_lost(tmp_path: Path, deliver: s
         assert (again.position, again.process([])) == (9, [])
 
 
+def test_at_the_end_there_is_one_wait_which_is_told_of(tmp_path: Path) -> None:
+    path, told = tmp_path / "cep.db", list[str]()
+    store = SqliteStore(str(path), patience=100_000)
+
+    def work() -> None:
+        with cep.Engine(cep.loads(RULES), state=store) as engine:
+            assert engine.keeper is not None
+            engine.keeper.on_waiting = told.append
+            engine.process([login(n) for n in range(3)], position=3)
+
+    with locked(path), pytest.raises(cep.StateError, match="is locked by another program"):
+        work()
+    assert [words.partition("; ")[2] for words in told] == ["waiting for it, 1 s at most"]
+    with cep.Engine(cep.loads(RULES), state=path) as again:
+        assert again.position is None
+
+
 # ---------------------------------------------------------------------------- cep run
 
 
@@ -86,6 +104,7 @@ if limit:
 sys.path.insert(0, sys.argv[2])
 from cep.state import checkpoint, sqlite
 checkpoint.PATIENCE = 2.0
+checkpoint.SILENT = 0.2
 sqlite.SqliteStore.__init__.__kwdefaults__["patience"] = 0.5
 from cep.cli.main import run
 sys.exit(run(sys.argv[3:]))

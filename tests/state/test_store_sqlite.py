@@ -355,6 +355,18 @@ def test_commit_does_not_wait_for_ever_and_nothing_is_lost(path: str) -> None:
     assert keys_in(path) == 3
 
 
+def test_what_was_waited_for_in_vain_is_not_waited_for_again_at_the_end(path: str) -> None:
+    store = SqliteStore(path, patience=100_000)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        store.submit(Epoch(1, states={RUNS: rows(3)}))
+        assert not store.wait(0.1)
+        with pytest.raises(StateError, match=r"is locked by another program.*is not saved"):
+            store.close()
+        other.execute("rollback")
+    assert keys_in(path) == 0
+
+
 def test_a_full_disk_is_waited_for(path: str, store: SqliteStore) -> None:
     store.commit(Epoch(1, states={RUNS: rows(3)}))
     pages = store._writer.execute("pragma page_count").fetchone()[0]
