@@ -54,9 +54,19 @@ class Ruleset:
 
     def select(self, names: Iterable[str]) -> Ruleset:
         """The same files with only these rules active. Raises KeyError for a name that is not
-        there."""
+        there. Rules whose `emit` they read are not active (see `with_needed`)."""
         wanted = {name: self.rules[name] for name in names}
         return Ruleset(replace(self.checked, rules=wanted), self.warnings, self.files)
+
+    def with_needed(self, names: Iterable[str]) -> list[str]:
+        """These rules, and those whose `emit` they read, directly or through others."""
+        wanted = dict.fromkeys(names)
+        todo = list(wanted)
+        while todo:
+            needed = [name for name in self.checked.needs[todo.pop()] if name not in wanted]
+            wanted.update(dict.fromkeys(needed))
+            todo += needed
+        return list(wanted)
 
     @cached_property
     def compiled(self) -> CompiledRules:

@@ -604,7 +604,8 @@ class CheckedRules:
 
     `streams` has every stream that anything names, `event` too, in an order in which parents come
     first. `tests` are still trees: the runner reads them with `streams` and `rules` at hand.
-    `emits_order`: rule names such that a rule comes after those whose emitted streams it reads.
+    `emits_order`: rule names such that a rule comes after those whose emitted streams it reads;
+    `needs`: for each rule those that emit what it reads.
     """
 
     streams: Mapping[str, Stream]
@@ -619,7 +620,15 @@ class CheckedRules:
     idle: int | None = None
     """The smallest idle that any stream declares."""
     emits_order: tuple[str, ...] = ()
+    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     statements: tuple[ast.Statement, ...] = field(default=(), compare=False, repr=False)
     """Everything that the files say, as trees, those of included files too."""
     type_field: str | None = None
     """The field that names an event's type, where that was said beside the rules."""
+
+    def depths(self) -> dict[str, int]:
+        """How far each rule is from the input: one more than all those whose events it reads."""
+        found: dict[str, int] = {}
+        for name in self.emits_order:
+            found[name] = 1 + max((found[maker] for maker in self.needs[name]), default=-1)
+        return found

@@ -102,7 +102,8 @@ def load_rules(
 
 
 def select(ruleset: Ruleset, names: Sequence[str]) -> Ruleset:
-    """Only the rules of these names; `Problem` for one that does not exist."""
+    """Only the rules of these names and those that feed them; `Problem` for one that does not
+    exist."""
     known = list(ruleset.rules)
     for name in names:
         if name not in ruleset.rules:
@@ -110,7 +111,7 @@ def select(ruleset: Ruleset, names: Sequence[str]) -> Ruleset:
             there = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
             hint = f"did you mean `{close[0]}`?" if close else f"there are: {there}"
             raise Problem(f"no rule `{name}`; {hint}")
-    return ruleset.select(names)
+    return ruleset.select(ruleset.with_needed(names))
 
 
 def show_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:

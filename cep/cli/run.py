@@ -42,7 +42,12 @@ AT_END = ("undecided", "assume-quiet", "discard")
     metavar="FORMAT",
     help="Format of the inputs; by default it is told by their names and contents.",
 )
-@click.option("--rule", multiple=True, metavar="NAME", help="Run only this rule; repeatable.")
+@click.option(
+    "--rule",
+    multiple=True,
+    metavar="NAME",
+    help="Run only this rule, and those whose emit it reads; repeatable.",
+)
 @loading_options
 @click.option(
     "--delay",

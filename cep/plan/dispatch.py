@@ -155,7 +155,7 @@ class _Finder:
             choices = []
             for path in sorted(self._paths(origin)):
                 values = self._allowed_by(origin.filters, path) or []
-                if len(values) <= MOST and self._hash_well(path, values):
+                if len(values) <= MOST and self._lets_through(path, values):
                     choices.append((len(values), path, values))
             if not choices:
                 return ()
@@ -170,6 +170,13 @@ class _Finder:
                 if isinstance(part, Field) and self.allowed(condition, part.path) is not None:
                     found.add(part.path)
         return found
+
+    def _lets_through(self, path: Path, values: Sequence[object]) -> bool:
+        """A gate may let more through than needed, so numbers stand beside texts in it: they are
+        told apart by the conditions that follow."""
+        if self.type_of(path) is Type.ANY:
+            return all(isinstance(value, str | int | float) for value in values)
+        return self._hash_well(path, values)
 
     def _hashes_well(self, path: Path) -> bool:
         return self._hash_well(path, self.constants(path))

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dsl import ast
 from dsl.checked import CheckedRules, FunctionSignature, NamedValues, Rule
-from dsl.checker.chains import emit_order
+from dsl.checker.chains import emit_order, needs_of
 from dsl.checker.declarations import declare
 from dsl.checker.field_types import FieldTypes
 from dsl.checker.lints import lint
@@ -100,7 +100,8 @@ class _Walk:
             rule = check_rule(world, streams, statement)
             if rule is not None:
                 rules[name] = rule
-        order = emit_order(world, rules)
+        needs = needs_of(world, rules)
+        order = emit_order(world, rules, needs)
         tests = tuple(s for s in self.statements if isinstance(s, ast.Test))
         check_tests(world, streams, rules, tests)
         checked_streams = world.checked_streams
@@ -117,6 +118,7 @@ class _Walk:
             delay=max(delays, default=0),
             idle=min(idles, default=None),
             emits_order=order,
+            needs=needs,
             statements=tuple(self.statements),
             type_field=self.type_field,
         )

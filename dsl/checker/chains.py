@@ -7,25 +7,24 @@ from collections.abc import Mapping
 from dsl.checked import Guard, Node, OneOf, Repeat, Rule, SequencePattern, Step
 from dsl.checker.world import World
 
+Needs = Mapping[str, tuple[str, ...]]
+"""For each rule those whose emitted streams it reads."""
 
-def emit_order(world: World, rules: Mapping[str, Rule]) -> tuple[str, ...]:
-    """Rule names such that a rule comes after those whose emitted streams it reads.
 
-    Reports circles: an event would cause events without an end.
-    """
-    makers: dict[str, list[str]] = {}
+def needs_of(world: World, rules: Mapping[str, Rule]) -> Needs:
+    """Which rules feed which."""
+    makers: dict[str, dict[str, None]] = {}
     for name, rule in rules.items():
         for emit in (*rule.emit, *rule.timeout_emit):
-            makers.setdefault(emit.stream, []).append(name)
-    needs = {
-        name: [
+            makers.setdefault(emit.stream, {})[name] = None
+    return {
+        name: tuple(
             maker
             for stream in _with_parents(world, streams_read(rule))
             for maker in makers.get(stream, ())
-        ]
+        )
         for name, rule in rules.items()
     }
-    return _sorted(world, rules, needs)
 
 
 def streams_read(rule: Rule) -> set[str]:
@@ -62,10 +61,12 @@ def _with_parents(world: World, streams: set[str]) -> list[str]:
     return list(out)
 
 
-def _sorted(
-    world: World, rules: Mapping[str, Rule], needs: Mapping[str, list[str]]
-) -> tuple[str, ...]:
-    """Depth first, without recursion: chains of rules may be long."""
+def emit_order(world: World, rules: Mapping[str, Rule], needs: Needs) -> tuple[str, ...]:
+    """Rule names such that a rule comes after those whose emitted streams it reads.
+
+    Reports circles: an event would cause events without an end. Depth first, without recursion:
+    chains of rules may be long.
+    """
     done: dict[str, None] = {}
     for start in rules:
         path: dict[str, list[str]] = {start: list(needs[start])} if start not in done else {}

@@ -197,6 +197,18 @@ def test_rule_runs_only_the_named_ones(cep: Cep, rules: Path, log: Path) -> None
     assert len(both.records) == 2
 
 
+def test_rule_runs_with_those_whose_emit_it_reads(cep: Cep, rules: Path, log: Path) -> None:
+    rules.write_text(
+        'rule one { on login where outcome == "success"  emit first { who = login.user } }\n'
+        "stream second from first where who is not null\n"
+        'rule two { on s: second  emit third { who = s.who }  alert "two" }\n'
+        'rule three { on t: third  alert "in: {t.who}" }\n'
+        'rule four { on login  alert "four" }\n'
+    )
+    outcome = cep("run", rules, log, "--rule", "three")
+    assert [match["message"] for match in outcome.records] == ["two", "in: ann"]
+
+
 def test_rule_that_does_not_exist(cep: Cep, rules: Path, log: Path) -> None:
     outcome = cep("run", rules, log, "--rule", "gessed")
     assert outcome.code == WRONG_USE

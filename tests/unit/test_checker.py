@@ -295,6 +295,7 @@ def test_rules_that_feed_others_come_first():
         "rule a { on z  emit one { x = 1 } }"
     )
     assert rules.emits_order == ("a", "b", "c")
+    assert rules.needs == {"c": ("b",), "b": ("a",), "a": ()}
 
 
 # ---------------------------------------------------------------------------------- windows

@@ -242,3 +242,15 @@ def test_all_problems_of_the_rules_at_once() -> None:
     with pytest.raises(cep.RuleError) as caught:
         cep.loads("rule a { on x where y = 1 }\nrule b { sequence { a: A  b: B } }")
     assert len(caught.value.diagnostics) == 2
+
+
+def test_constants_of_two_types_let_only_their_events_in() -> None:
+    rules = cep.loads(
+        'stream a from event where code in [1, "1"]\n'
+        'stream b from event where word == "go"\n'
+        "stream c from a, b\nrule r { on c }"
+    )
+    assert rules.compiled.rules[0].dispatch.gates == (
+        (("code",), (1, "1")),
+        (("word",), ("go",)),
+    )

@@ -96,7 +96,7 @@ def test_the_sample_holds_exactly_what_is_expected(pack: Path, ruleset: cep.Rule
 
 def test_every_rule_finds_something_in_the_sample(pack: Path, ruleset: cep.Ruleset) -> None:
     found = {line["rule"] for line in json_lines(pack / "expected.jsonl")}
-    assert found == set(ruleset.rules)
+    assert found == {rule.name for rule in ruleset.rules.values() if rule.reports}
 
 
 def json_lines(path: Path) -> Iterator[dict]:
