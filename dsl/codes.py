@@ -808,6 +808,27 @@ _MEANING: tuple[Code, ...] = (
             'rule a { on login }\ntest a "t" { login { }  expect a }',
         ),
     ),
+    Code(
+        "W015",
+        "a control character in a text that is compared",
+        page(
+            "In a text `\\n`, `\\r` and `\\t` are a new line, a carriage return and a tab. In a "
+            "path of Windows that is hardly meant, and the condition is never true. A backslash is "
+            "written as two.",
+            r'rule look { on p: process where image ilike "*\nslookup.exe" }',
+            r'rule look { on p: process where image ilike "*\\nslookup.exe" }',
+        ),
+    ),
+    Code(
+        "W016",
+        "a `%` that is no wildcard",
+        page(
+            "`%` is a wildcard in SQL. Here `like` covers the whole text, `*` stands for any "
+            "characters and `?` for one, and `%` for itself.",
+            'rule fail { on l: log where message like "%Failed%" }',
+            'rule fail { on l: log where message like "*Failed*" }',
+        ),
+    ),
 )
 
 _LOADING: tuple[Code, ...] = (

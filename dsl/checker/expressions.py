@@ -36,6 +36,7 @@ from dsl.checker.calls import resolve_call
 from dsl.checker.measure import Measure
 from dsl.checker.names import check_items, list_side, resolve_chain, step_of
 from dsl.checker.scope import Scope
+from dsl.checker.texts import look_at_texts
 from dsl.checker.world import BROKEN, World, noun
 from dsl.diagnostics import Label
 from dsl.regex import compile_problem
@@ -407,6 +408,8 @@ def _plain_comparison(resolver: Resolver, expr: ast.Compare) -> Value:
     if not _times_fit(resolver, left, right):
         return BROKEN
     _warn_if_never(resolver, expr, left, right)
+    for side in (left, right):
+        look_at_texts(resolver.world, expr.op, side)
     return Comparison(expr.op, left, right, type=Type.BOOL, span=expr.span)
 
 
@@ -492,6 +495,7 @@ def _membership(resolver: Resolver, expr: ast.Compare) -> Value:
             f"this is never true: {noun(left.type)} is looked for among values of another type",
             help="values of different types are not equal; convert one with `num()`, `str()`, …",
         )
+    look_at_texts(resolver.world, "in", right)
     return Comparison("in", left, right, type=Type.BOOL, span=expr.span)
 
 
@@ -538,6 +542,7 @@ def _text_match(resolver: Resolver, expr: ast.Compare, op: str) -> Value:
             return BROKEN
     if op == "matches" and isinstance(right, NamedList):
         check_items(resolver, right, "matches", "E041")
+    look_at_texts(resolver.world, op, right)
     return Comparison(op, left, right, type=Type.BOOL, span=expr.span)
 
 
