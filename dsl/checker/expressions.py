@@ -408,8 +408,8 @@ def _plain_comparison(resolver: Resolver, expr: ast.Compare) -> Value:
     if not _times_fit(resolver, left, right):
         return BROKEN
     _warn_if_never(resolver, expr, left, right)
-    for side in (left, right):
-        look_at_texts(resolver.world, expr.op, side)
+    look_at_texts(resolver.world, expr.op, left)
+    look_at_texts(resolver.world, expr.op, right)
     return Comparison(expr.op, left, right, type=Type.BOOL, span=expr.span)
 
 
