@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cep.compile.environment import EventEnv, Surroundings
-from cep.compile.expressions import careful, careful_value, truth
+from cep.compile.expressions import careful, careful_value, said, truth
 from cep.compile.writer import Writer
 from cep.plan.automaton import Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
@@ -64,7 +64,7 @@ def aggregate_code(
     one = careful_value(argument, EventEnv(around, event="x"))
     name = "count_distinct" if value.distinct else value.function
     extra = "".join(f", {careful_value(v, EventEnv(around))}" for v in value.extra)
-    return f"careful.call(aggregates.{name}, [{one} for x in {events}]{extra})"
+    return f"careful.call({said(value)!r}, aggregates.{name}, [{one} for x in {events}]{extra})"
 
 
 class HandlerBase:
@@ -126,6 +126,11 @@ class HandlerBase:
     def _atom(self, edge: Edge) -> int:
         return self.a.positions[edge.target].atom
 
+    def _tells_ends(self) -> bool:
+        """Whether something is reported when a run's time is over."""
+        closes = any(s.key.close is not None and s.key.close.on_end for s in self.a.states)
+        return closes or self.rule.timeout_alert is not None or bool(self.rule.timeout_emit)
+
     def _strict_states(self) -> bool:
         return any(state.is_strict for state in self.a.states)
 
@@ -138,7 +143,7 @@ class HandlerBase:
         if target is None:
             if state.key.close is None:
                 return lambda source: None
-            return lambda source: self.w("shut.append(nd)")
+            return lambda source: self._push("shut", "nd")
 
         goes_to = self.a.states[target]
         bounds = [reach_of(s) or group_bounds(self.a, s) for s in (state, goes_to)]

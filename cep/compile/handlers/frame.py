@@ -51,7 +51,7 @@ class Handler(Closing, Steps):
             out("st.key = k")
             out(f"{DURABLE}touch(st)")
             out("st.number = n = 1")
-            out("done = []")
+            out("done = None")
             self._open_run(edge, self.a.positions[edge.target])
 
     def _leave_early(self) -> None:
@@ -158,9 +158,9 @@ class Handler(Closing, Steps):
         self._find_state()
         self.w = Writer()
         if self._may_complete():
-            self.w("done = []")
+            self.w("done = None")
         if self._may_close():
-            self.w("shut = []")
+            self.w("shut = None")
         opening = [edge for edge in self.a.openings if self._atom(edge) in self.tests]
         if self.rule.start == "latest" and opening:
             self.w("extended = False")
@@ -298,9 +298,7 @@ class Handler(Closing, Steps):
         ends = [length for length in (self.a.within, self.rule.keep) if length is not None]
         if not ends:
             return
-        rule = self.rule
-        closes = any(s.key.close is not None and s.key.close.on_end for s in self.a.states)
-        if closes or rule.timeout_alert is not None or rule.timeout_emit:
+        if self._tells_ends():
             w(f"arm(st, t + {min(ends) + 1})")
         else:
             with w.block("if not st.wake:"):
@@ -323,7 +321,8 @@ class Handler(Closing, Steps):
         lists += ["shut"] if self._may_close() else []
         if lists:
             with w.block(f"if {' or '.join(lists)}:"):
-                call = f"finish(st, t, {' + '.join(lists)}, {low})"
+                found = lists[0] if len(lists) == 1 else "(done or []) + (shut or [])"
+                call = f"finish(st, t, {found}, {low})"
                 if self.rule.skip == "past_last" and lists == ["done"]:
                     with w.block(f"if {call}:"):
                         for state in self.a.states:

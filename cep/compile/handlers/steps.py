@@ -261,14 +261,19 @@ class Steps(HandlerBase):
             self.w("extended = True")
         members = f"e, {position.index}, {history}"
         if index is None:
-            self.w(f"done.append(({members}))")
+            self._push("done", f"({members})")
             return
         target = self.a.states[index]
         names = {v: self._updated(v, state, edge, position) for v in target.variables}
         self._insert(target, members, names)
-        self._arm_deadline(target, {RUN: "nd[4]", GROUP: "g[1]"}.get(history, "t"))
+        first = {RUN: "nd[4]", GROUP: "g[1]"}.get(history, "t")
+        waited = state is not None and state.key.deadline is not None
+        if not self._arm_deadline(target, first) and waited and self._tells_ends():
+            # While it waited, the end of the sequence's time was not its end.
+            self.w(f"arm(st, {first} + {(self.a.within or 0) + 1})")
 
-    def _arm_deadline(self, target: State, first: str) -> None:
+    def _arm_deadline(self, target: State, first: str) -> bool:
+        """Wakes the key for what is due in a state by a time of its own; whether there is any."""
         deadline = target.key.deadline
         if deadline is not None:
             ends = []
@@ -279,6 +284,9 @@ class Steps(HandlerBase):
             self.w(f"arm(st, {ends[0] if len(ends) == 1 else f'max({chr(44).join(ends)})'})")
         elif reach_of(target) or group_bounds(self.a, target):
             self.w(f"run.arm_reach(st, {target.index}, t)")
+        else:
+            return False
+        return True
 
     def _updated(
         self, variable: Variable, state: State | None, edge: Edge, position: Position
