@@ -45,7 +45,7 @@ GUESS = 1000
 class Spill:
     """Lets go of keys of one program, and brings them back."""
 
-    order = -2
+    depth = order = -2
     """Its timer comes before all rules and tables."""
     tells = False
 

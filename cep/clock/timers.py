@@ -4,7 +4,8 @@ A timer is due at a moment of event time. The ends of the language are of two ki
 ones (buckets, dedup) take effect when the clock reaches T, *inclusive* ones (`within`, absence)
 when it has passed T, which for integers of microseconds is when it reaches T + 1. Both are kept
 as the moment at which they fire; where they coincide, the inclusive one (whose T is earlier) goes
-first, then the rule's name, then the key.
+first, then a rule before those that read what it emits (they see all events of T before they do
+what is due at T), then the rule's name, then the key.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ NEVER = 1 << 62
 
 
 class Timed(Protocol):
-    """A rule as its timers know it: where it stands among the rules, and what it does when due."""
+    """A rule as its timers know it: how far it is from the input, where it stands among the rules,
+    and what it does when due."""
 
+    depth: int
     order: int
     tells: bool
     """Whether anything may come of its wake-ups; else the order of keys does not matter."""
@@ -85,6 +88,6 @@ class Timers:
         self.due = self._moments[0][0] if self._moments else NEVER
 
 
-def _order(item: tuple[Timed, Any]) -> tuple[int, Any]:
+def _order(item: tuple[Timed, Any]) -> tuple[int, int, Any]:
     rule, state = item
-    return rule.order, key_order(state.key) if rule.tells else ()
+    return rule.depth, rule.order, key_order(state.key) if rule.tells else ()

@@ -84,6 +84,9 @@ class Program:
         self.rules: list[RuleRun | WindowRun] = [
             self._new_run(order, rule) for order, rule in enumerate(compiled.rules)
         ]
+        depths = compiled.checked.depths()
+        for run, rule in zip(self.rules, compiled.rules, strict=True):
+            run.depth = depths.get(rule.name, 0)
         if spills:
             for run in self.rules:
                 run.states = SpilledStates()

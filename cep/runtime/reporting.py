@@ -107,6 +107,9 @@ class Reporting:
     tells = True
     """Whether anything may come of a wake-up."""
 
+    depth = 0
+    """How far it is from the input, see `CheckedRules.depths`."""
+
     def __init__(
         self,
         form: MatchFormat,

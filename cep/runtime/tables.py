@@ -83,7 +83,7 @@ class StreamTable:
     def __init__(self, ttl: int | None, timers: _Timers) -> None:
         self.ttl = ttl
         self.timers = timers
-        self.order = AFTER_RULES
+        self.depth = self.order = AFTER_RULES
         self.tells = False
         self.rows: OrderedDict[Any, tuple[int, Mapping[Path, Any]]] = OrderedDict()
         self.changed: set[Any] | None = None
@@ -155,7 +155,7 @@ class Repeats:
     def __init__(self, duration: int, timers: _Timers) -> None:
         self.duration = duration
         self.timers = timers
-        self.order = AFTER_RULES
+        self.depth = self.order = AFTER_RULES
         self.tells = False
         self.windows: OrderedDict[tuple[Any, ...], int] = OrderedDict()
         self.changed: set[Any] | None = None

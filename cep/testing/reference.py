@@ -10,6 +10,8 @@ derived events that it caused, each with all that it causes itself.
 
 Decisions where the language leaves a choice:
 
+* Of timers at one time those of a rule come before those of the rules that read what it emits:
+  else an inclusive end at T would come before derived events of T, and names would decide.
 * An event that fits both a `no` (or an `until`) and the step after it closes the gap first.
 * `until` counts from when the loop can be entered: an event before the first of the loop's events
   closes the way into it.
@@ -119,6 +121,7 @@ class ReferenceEngine:
         self._tables = Tables(rules, tables or {})
         self._streams = Streams(self.world)
         chosen = sorted(rules.rules if names is None else names)
+        self._depths = rules.depths()
         self._rules = [_RuleState(rules.rules[name], self.world, self._expected) for name in chosen]
         self._clock: int | None = None
         self._count = 0
@@ -170,13 +173,13 @@ class ReferenceEngine:
         matches: list[ReferenceMatch] = []
         while True:
             timers = [
-                (timer.time, timer.phase, index, timer.key)
+                (timer.time, timer.phase, self._depths[state.rule.name], index, timer.key)
                 for index, state in enumerate(self._rules)
                 for timer in state.matcher.timers()
             ]
             if not timers or (limit is not None and min(timers)[:2] > limit):
                 return matches
-            time, _, index, key = min(timers)
+            time, *_, index, key = min(timers)
             self._clock = time if self._clock is None else max(self._clock, time)
             state = self._rules[index]
             reports = [state.report(found, time) for found in state.matcher.fire(time, key)]
