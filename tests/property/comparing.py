@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from drawn_rules import EventTuple, as_case, steps_of
 
 import cep
-from cep.testing.modes import Script, open_absences, outcome, play, shuffled
+from cep.testing.modes import ONE_RUN, Script, open_absences, outcome, play, shuffled
 from cep.testing.reference import ReferenceEngine
 from cep.testing.runner import describe
 
@@ -31,24 +31,28 @@ def invariants_of(engine: cep.Engine) -> Callable[[], None]:
 
 
 def difference(
-    ruleset: cep.Ruleset, rule: str, events: Sequence[EventTuple], quiet: bool
+    ruleset: cep.Ruleset, rule: str, events: Sequence[EventTuple], quiet: bool, mode: str = ""
 ) -> str | None:
-    """How the engine differs from the reference, as a case to paste; None when it does not."""
+    """How the engine differs from the reference, as a case to paste; None when it does not.
+
+    `mode`: a further way to run the events, one of those of `cep.testing.modes`.
+    """
     names = list(ruleset.rules)
     script = Script(ruleset, names, steps_of(events, quiet))
     reference = ReferenceEngine(ruleset.checked, names=names)
     expected = play(script, reference)
     wanted = [outcome(match) for match in expected]
     engine = script.engine()
-    found = play(script, engine, invariants_of(engine))
+    tried = {"the engine": play(script, engine, invariants_of(engine))}
+    if mode:
+        tried[mode] = ONE_RUN[mode](script)
+    for number, found in enumerate(shuffled(script)):
+        tried[f"shuffle {number}"] = found
     case = as_case(rule, names, script.steps, expected)
-    if [outcome(match) for match in found] != wanted:
-        came = "\n".join(f"  # the engine: {describe(match)}" for match in found)
-        return f"{case}\n{came}"
+    for name, found in tried.items():
+        if [outcome(match) for match in found] != wanted:
+            came = "\n".join(f"  # {name}: {describe(match)}" for match in found)
+            return f"{case}\n  # {name} says:\n{came}"
     if open_absences(engine) != open_absences(reference):
         return f"{case}\n  # open: {open_absences(engine)}, not {open_absences(reference)}"
-    for number, found in enumerate(shuffled(script)):
-        if [outcome(match) for match in found] != wanted:
-            came = "\n".join(f"  # shuffle {number}: {describe(match)}" for match in found)
-            return f"{case}\n{came}"
     return None

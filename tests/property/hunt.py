@@ -11,35 +11,50 @@ from __future__ import annotations
 import argparse
 import time
 import traceback
+from dataclasses import dataclass, replace
 
 from comparing import difference, loaded
 from drawn_rules import EventTuple, RuleWriter, Seeded
 
 import cep
 from cep.plan import build
+from cep.testing.modes import ONE_RUN
 
+MODES = [name for name in ONE_RUN if name != "other rules beside"]
 UNROLLED = (32, 32, 32, 1)
 """Small numbers make ordinary loops use the forms that are meant for very long ones."""
 
 
-def told(ruleset: cep.Ruleset, rule: str, events: list[EventTuple], quiet: bool) -> str | None:
-    """The disagreement, or the traceback of what broke."""
-    try:
-        return difference(ruleset, rule, events, quiet)
-    except Exception:
-        return f"{rule}\n{events} quiet={quiet}\n{traceback.format_exc()}"
+@dataclass(frozen=True)
+class Case:
+    """A rule, what happens, and the further way in which it is run."""
 
+    ruleset: cep.Ruleset
+    rule: str
+    events: list[EventTuple]
+    quiet: bool
+    mode: str
 
-def fewer(ruleset: cep.Ruleset, rule: str, events: list[EventTuple], quiet: bool) -> str | None:
-    """The disagreement over as few of the events as still show it."""
-    index = 0
-    while index < len(events):
-        shorter = events[:index] + events[index + 1 :]
-        if shorter and told(ruleset, rule, shorter, quiet) is not None:
-            events = shorter
-        else:
-            index += 1
-    return told(ruleset, rule, events, quiet)
+    def told(self) -> str | None:
+        """The disagreement, or the traceback of what broke."""
+        try:
+            return difference(self.ruleset, self.rule, self.events, self.quiet, self.mode)
+        except Exception:
+            return (
+                f"{self.rule}\n{self.events} quiet={self.quiet} {self.mode}\n"
+                f"{traceback.format_exc()}"
+            )
+
+    def smallest(self) -> Case:
+        """The case with as few of the events as still show it."""
+        case, index = self, 0
+        while index < len(case.events):
+            shorter = replace(case, events=case.events[:index] + case.events[index + 1 :])
+            if shorter.events and shorter.told() is not None:
+                case = shorter
+            else:
+                index += 1
+        return case
 
 
 def hunt(seconds: float, seed: int, most: int) -> int:
@@ -58,11 +73,12 @@ def hunt(seconds: float, seed: int, most: int) -> int:
             continue
         for _ in range(6):
             events, quiet = writer.events(12), writer.chance(50)
+            case = Case(ruleset, rule, events, quiet, writer.one(MODES))
             tried += 1
-            if told(ruleset, rule, events, quiet) is not None:
+            if case.told() is not None:
                 failed += 1
-                case = fewer(ruleset, rule, events, quiet)
-                print(f"\n# seed {seed}, loops unrolled up to {build.UNROLL}\n{case}", flush=True)
+                told = case.smallest().told()
+                print(f"\n# seed {seed}, loops unrolled up to {build.UNROLL}\n{told}", flush=True)
                 break
     print(
         f"{tried} cases, {refused} rules refused, {failed} disagreements, "
