@@ -63,9 +63,11 @@ class SequenceMatcher:
         self.world = world
         self.keys: dict[Key, KeyRuns] = {}
         self._expected = expected
-        self._history: list[tuple[Event, Mapping[str, Taken]]] = []
         self._nodes = list(_all_nodes(pattern.nodes))
         self._watchers = [*_watchers(self._nodes), *rule.unless]
+        self._leading = {guard for option in openings(pattern) for guard in option.guards}
+        self._forbidden: list[tuple[int, Guard, Key]] = []
+        """When an event came that a leading `no` looks for, and for which key."""
 
     # ------------------------------------------------------------------------ what the engine asks
 
@@ -84,7 +86,10 @@ class SequenceMatcher:
     def event(self, event: Event, views: Mapping[str, Taken]) -> list[Found]:
         """Offer an event to every key that it belongs to, in the order of keys."""
         found = [each for key in self._routes(views) for each in self._at_key(key, event, views)]
-        self._history.append((event, views))
+        for guard in self._leading:
+            key = self._key_for(guard, views[guard.stream]) if guard.stream in views else None
+            if key is not None and _Here(self, key, event, views).hits(guard, None):
+                self._forbidden.append((event.time, guard, key))
         return found
 
     def timers(self) -> Iterator[Timer]:
@@ -326,7 +331,7 @@ class _Here:
 
     def killed(self, run: Run) -> bool:
         """Whether an `unless` sees the run."""
-        return any(self._hits(guard, run) for guard in self.matcher.rule.unless)
+        return any(self.hits(guard, run) for guard in self.matcher.rule.unless)
 
     def close_gaps(self, run: Run) -> Run:
         """The run without what a `no` or an `until` closes on this event."""
@@ -334,7 +339,7 @@ class _Here:
             option
             for option in run.options
             if not any(self._breaks(guard, run) for guard in option.guards)
-            and not (option.until is not None and self._hits(option.until, run, option.step))
+            and not (option.until is not None and self.hits(option.until, run, option.step))
         ]
         waits = [
             end for end in run.waits if not any(self._breaks(guard, run) for guard in end.guards)
@@ -374,7 +379,7 @@ class _Here:
             key=[value for _, value in self.key],
         )
 
-    def _hits(self, guard: Guard, run: Run | None, step: Step | None = None) -> bool:
+    def hits(self, guard: Guard, run: Run | None, step: Step | None = None) -> bool:
         """Whether the event is one that the guard looks for."""
         taken = self.views.get(guard.stream)
         if taken is None or self.matcher._key_for(guard, taken) != self.key:
@@ -386,15 +391,14 @@ class _Here:
             forbids_until = run.last.event.time + guard.within
         else:
             forbids_until = run.first.event.time + (self.matcher.pattern.within or FOR_EVER)
-        return self.event.time <= forbids_until and self._hits(guard, run)
+        return self.event.time <= forbids_until and self.hits(guard, run)
 
     def _was_quiet(self, guard: Guard) -> bool:
         """A leading `no`: none of its events in `[t − D, t)`, earlier ones at t included."""
         since = self.event.time - (guard.within or 0)
         return not any(
-            _Here(self.matcher, self.key, event, views)._hits(guard, None)
-            for event, views in self.matcher._history
-            if event.time >= since
+            time >= since and forbids == guard and key == self.key
+            for time, forbids, key in self.matcher._forbidden
         )
 
     def _fits(self, option: Option, run: Run | None) -> bool:
