@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -33,6 +33,18 @@ LEAST = 1000
 """Events after which it is looked again, at least."""
 
 
+class Away(Protocol):
+    """States that are not in memory, of which the first events count too (`cep.spill`)."""
+
+    def firsts(self, run: Reporting) -> Iterator[int]:
+        """The times of their first events."""
+        ...
+
+    def bring_until(self, time: int) -> Iterator[None]:
+        """Brings those with a first event up to this time, some at a time."""
+        ...
+
+
 class Caps:
     """Keeps a program under its caps. `None`: no cap."""
 
@@ -43,21 +55,34 @@ class Caps:
         self.max_runs = max_runs
         self.max_bytes = max_bytes
         self._next = LEAST
+        self._weights: dict[str, float] = {}
 
-    def look(self, program: Program, events: int) -> None:
+    @property
+    def are_set(self) -> bool:
+        """Whether there is any."""
+        return self.max_runs is not None or self.max_bytes is not None
+
+    def look(self, program: Program, events: int, away: Away | None = None) -> None:
         """To be called after each batch, with the number of all events so far."""
-        if events < self._next or (self.max_runs is None and self.max_bytes is None):
+        if events < self._next or not self.are_set:
             return
-        held = [(run, list(_firsts(run))) for run in program.rules]
-        weights = [_bytes_each(run, firsts) for run, firsts in held]
+        held = [(run, [*_firsts(run), *_firsts_away(run, away)]) for run in program.rules]
+        weights = [self._weight(run) for run, _ in held]
         runs = sum(len(firsts) for _, firsts in held)
         size = sum(len(firsts) * each for (_, firsts), each in zip(held, weights, strict=True))
         until = _until(held, weights, self._excess_runs(runs), self._excess_bytes(size))
         if until is not None:
-            for run in program.rules:
-                for state in list(run.states.values()):
-                    run.dropped += drop_until(run, state, until)
+            _drop(program, until)
+            for _ in away.bring_until(until) if away is not None else ():
+                _drop(program, until)
         self._next = events + max(LEAST, self._room(runs, size) // max(1, len(program.rules)))
+
+    def _weight(self, run: Reporting) -> float:
+        """Bytes of a first event of the rule; while none is in memory, as they were last."""
+        each = _bytes_each(run)
+        if each:
+            self._weights[run.owner] = each
+        return self._weights.get(run.owner, 0.0)
 
     def _excess_runs(self, runs: int) -> int:
         """How many first events are to be dropped."""
@@ -79,6 +104,16 @@ class Caps:
             each = size / runs if runs else 1000
             rooms.append(int(max(self.max_bytes - size, self.max_bytes / FREED) / each))
         return min(rooms)
+
+
+def _drop(program: Program, until: int) -> None:
+    for run in program.rules:
+        for state in list(run.states.values()):
+            run.dropped += drop_until(run, state, until)
+
+
+def _firsts_away(run: Reporting, away: Away | None) -> Iterator[int]:
+    return away.firsts(run) if away is not None else iter(())
 
 
 def _firsts(run: Reporting) -> Iterator[int]:
@@ -108,10 +143,8 @@ def _until(
 # ---------------------------------------------------------------------------- bytes
 
 
-def _bytes_each(run: Reporting, firsts: Sequence[int]) -> float:
-    """Bytes that a first event of the rule takes, by a sample of its states."""
-    if not firsts:
-        return 0.0
+def _bytes_each(run: Reporting) -> float:
+    """Bytes that a first event of the rule takes, by a sample of its states; 0: it has none."""
     step = max(1, len(run.states) // SAMPLE)
     seen = Sizes()
     size = number = 0

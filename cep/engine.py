@@ -43,6 +43,7 @@ from cep.state.store import StateError
 
 if TYPE_CHECKING:
     from cep.keeper import Keeper
+    from cep.spill import Spill
     from cep.state.change import RuleChange, Succession
     from cep.state.checkpoint import Progress
     from cep.state.store import RuleVersion, Store
@@ -181,7 +182,7 @@ class Engine:
     each event, and so may be exceeded for a moment.
 
     With state, `max_memory` (bytes) lets go of keys that have been quiet for long, of those whose
-    state is durable: they come back from the file when they are needed. Not with the caps.
+    state is durable: they come back from the file when they are needed. The caps count them too.
     """
 
     def __init__(
@@ -202,7 +203,9 @@ class Engine:
         self.ruleset = ruleset
         self._on_match = on_match
         self._caps = Caps(max_runs, max_state_bytes)
-        self._max_memory = _memory(max_memory, state is not None, self._caps)
+        if max_memory is not None and state is None:
+            raise ValueError("max_memory needs state: that is where keys go")
+        self._max_memory = max_memory
         self.on_late: Callable[[LateEvent], None] | None = None
         self.on_reject: Callable[[str, Reject], None] | None = None
         self.changes: list[RuleChange] = []
@@ -225,6 +228,8 @@ class Engine:
         self._retired: dict[str, int] = {}
         """What rules have counted that were replaced."""
         self.keeper: Keeper | None = None
+        self._spill: Spill | None = None
+        """What lets go of keys; it knows what they waited for when the state is closed, too."""
         self._earlier: list[RuleVersion] = []
         """Without state: the versions of rules that were replaced."""
         if state is not None:
@@ -282,7 +287,9 @@ class Engine:
             every=every,
             deliver=deliver,
             max_memory=self._max_memory,
+            counts=self._caps.are_set,
         )
+        self._spill = keeper.spill
         kept: Any = keeper.snapshot.counters.get("engine")
         if kept is not None:
             self._count, self._events, self._rejected = (
@@ -459,14 +466,18 @@ class Engine:
         """The open absences, by deadline, rule and key."""
         if self._closed:
             return []
-        if self.keeper is not None and self.keeper.spill is not None:
-            self.keeper.spill.bring_absences()
         found = [
             Undecided(rule.name, self._key_names(rule, key), due, first)
-            for rule in self.program.rules
-            for key, due, first, _ in rule.undecided()
+            for rule, key, due, first in self._absences()
         ]
         return sorted(found, key=lambda one: (one.deadline_us, one.rule, str(one.key)))
+
+    def _absences(self) -> Iterator[tuple[Reporting, Any, int, int]]:
+        for rule in self.program.rules:
+            for key, due, first, _ in rule.undecided():
+                yield rule, key, due, first
+        if self._spill is not None:
+            yield from self._spill.absences()
 
     def _key_names(self, rule: Reporting, key: Any) -> dict[str, Any]:
         return dict(zip(rule.form.key_names, rule.form.key_parts(key), strict=False))
@@ -544,6 +555,7 @@ class Engine:
         following = succession(ruleset, snapshot.rules, snapshot.held(), restart)
         self._change_rules(ruleset, following)
         keeper.go_on(self.program, following, self.ingest.decode, snapshot)
+        self._spill = keeper.spill
         return RulesReloaded(following.changes, matches)
 
     def _reload_in_memory(self, ruleset: Ruleset, restart: Collection[str]) -> RulesReloaded:
@@ -650,7 +662,7 @@ class Engine:
                 for events in self._decoded(name, block):
                     self._run(self._order.push(source, _placed(name, *events)))
             self._report_late()
-            self._caps.look(self.program, self._events)
+            self._caps.look(self.program, self._events, self._spill)
             if tracker is not None:
                 tracker.end(block, waits=self._order.holds(source))
 
@@ -764,7 +776,7 @@ class Engine:
             wanted.append(event)
         self._count_in(events, block.lines)
         self._order.pass_over(source, times[-1] * scale)
-        self.program.run(wanted)
+        self._play(wanted)
         self.program.advance(times[-1] * scale)
         return True
 
@@ -814,13 +826,21 @@ class Engine:
         It first ticks with the first event whose turn comes (or when the host moves it), not while
         that one is still held back.
         """
-        self.program.run(events)
+        self._play(events)
         clock = self._order.clock
         if clock is not None and self.program.time > -NEVER:
             self.program.advance(clock)
 
+    def _play(self, events: list[Any]) -> None:
+        """Events through the rules."""
+        if self._spill is None:
+            self.program.run(events)
+            return
+        for piece in self._spill.pieces(events):
+            self.program.run(piece)
+
     def _matches(self, on_match: OnMatch | None) -> list[Match]:
-        self._caps.look(self.program, self._events)
+        self._caps.look(self.program, self._events, self._spill)
         found = self.program.take()
         if self.keeper is not None:
             found = self.keeper.step(found, self._progress)
@@ -931,16 +951,6 @@ def _mapping(item: Any) -> Mapping[str, Any]:
     raise BadEvent(
         f"an event is a mapping, a dataclass, a model or JSON, not {type(item).__name__}"
     )
-
-
-def _memory(max_memory: int | None, keeps_state: bool, caps: Caps) -> int | None:
-    """The bound on memory, where it can be kept."""
-    if max_memory is not None:
-        if not keeps_state:
-            raise ValueError("max_memory needs state: that is where keys go")
-        if caps.max_runs is not None or caps.max_bytes is not None:
-            raise ValueError("max_memory cannot be used with max_runs or max_state_bytes")
-    return max_memory
 
 
 def _micros(duration: int | timedelta) -> int:

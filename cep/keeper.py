@@ -22,7 +22,7 @@ import msgspec
 
 from cep.compile.program import Program
 from cep.match import RecordedMatch
-from cep.spill import Spill
+from cep.spill import EARLY, LATE, Spill
 from cep.state.change import Succession, gone
 from cep.state.checkpoint import Checkpointer, Progress
 from cep.state.codec import EventCodec
@@ -54,6 +54,7 @@ class Keeper:
         every: float,
         deliver: str,
         max_memory: int | None = None,
+        counts: bool = False,
     ) -> None:
         if deliver not in DELIVER:
             raise ValueError(f"deliver is one of {', '.join(DELIVER)}, not {deliver!r}")
@@ -61,6 +62,7 @@ class Keeper:
         self.deliver = deliver
         self.every = every
         self.max_memory = max_memory
+        self._counts = counts
         self.go_on(program, following, decode_line, snapshot)
         self.position: Json = self.snapshot.host_position
         """Where the host stands now."""
@@ -134,7 +136,8 @@ class Keeper:
             return None
         changed = {change.name for change in following.changes if change.kind == "constants"}
         wanted = {rule.id for rule in following.compiled.rules if rule.name in changed}
-        return Spill(self.program, self.memory, self.store, self.max_memory, wanted)
+        rules, counts = following.compiled.rules, self._counts
+        return Spill(self.program, self.memory, self.store, self.max_memory, rules, wanted, counts)
 
     @property
     def versions(self) -> list[RuleVersion]:
@@ -238,10 +241,11 @@ class Keeper:
         """Between two batches: takes the matches that have just been found, goes on with the epoch
         at hand or closes one when it is time, and gives the matches that may go out."""
         self._take_in(found)
-        if self.spill is not None and self.spill.is_short:
+        fill = self.spill.fill if self.spill is not None else 0
+        if fill > LATE:
             self._begin(progress)
             self.checkpointer.finish()
-        elif self.checkpointer.due:
+        elif self.checkpointer.due or (fill > EARLY and self.checkpointer.is_free):
             self._begin(progress)
         self.checkpointer.work()
         self._let_go()

@@ -149,8 +149,6 @@ def command(arguments: tuple[str, ...], **options: object) -> int:
             raise click.UsageError("no input: name a file, or pipe one in")
         inputs = ["-"]
     _check_state_options(options)
-    if options["max_memory"] and (options["max_runs"] or options["max_state_bytes"]):
-        raise click.UsageError("--max-memory cannot be used with --max-runs or --max-state-bytes")
     if options["reload"] and options["sort"]:
         raise click.UsageError("--reload cannot be used with --sort")
     return execute(RunOptions(rules=rules, inputs=inputs, **options))  # type: ignore[arg-type]

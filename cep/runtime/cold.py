@@ -6,7 +6,7 @@ for a key that is not here, as long as any key is elsewhere (`cold`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -18,15 +18,16 @@ class SpilledStates(dict[Any, Any]):
     """States by key. Length and iteration are those of the states that are here.
 
     >>> states = SpilledStates()
-    >>> states.cold.add(1)
+    >>> states.cold[1] = ()
     >>> states.find = lambda key: f"the state of {key}"
     >>> states.get("ann"), "ann" in states, len(states), bool(states)
     ('the state of ann', True, 0, True)
     """
 
     def __init__(self) -> None:
-        self.cold: set[int] = set()
-        """A hash of each key whose state is elsewhere."""
+        self.cold: dict[int, Sequence[int]] = {}
+        """By a hash of each key whose state is elsewhere: the times of its first events, where these
+        are counted."""
         self.find: Callable[[Any], Any] = _nowhere
         """Brings a state that is elsewhere, puts it in here and gives it; None: there is none."""
 

@@ -556,12 +556,15 @@ class RuleRun(Reporting):
     def undecided(self) -> Iterable[tuple[Any, int, int, History]]:
         """Open absences: (key, deadline, time of the first event, the run). One whose run `keep`
         ends before its deadline cannot come true, so it is not open."""
-        for key, state in self.states.items():
-            for slot in self.plan.slots:
-                held = held_in(state, slot)
-                if not held or slot.deadline is None:
-                    continue
-                yield from self._open_absences(key, state, held, slot)
+        for state in self.states.values():
+            yield from self.undecided_of(state)
+
+    def undecided_of(self, state: Any) -> Iterable[tuple[Any, int, int, History]]:
+        """The open absences of one key."""
+        for slot in self.plan.slots:
+            held = held_in(state, slot)
+            if held and slot.deadline is not None:
+                yield from self._open_absences(state.key, state, held, slot)
 
     def _open_absences(
         self, key: Any, state: Any, held: Any, slot: Slot

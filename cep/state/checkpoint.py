@@ -119,8 +119,12 @@ class Checkpointer:
     def due(self) -> bool:
         """Whether it is time to close an epoch: the last one is encoded and written, and `every`
         seconds have passed."""
-        ready = self._epoch is None and not self.store.busy
-        return ready and self._now() - self._closed_at >= self.every
+        return self.is_free and self._now() - self._closed_at >= self.every
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the last epoch is encoded and written."""
+        return self._epoch is None and not self.store.busy
 
     @property
     def committed(self) -> int:

@@ -35,7 +35,7 @@ def go_on(
     states: Iterable[StateText],
     clock: int | None,
     counters: Mapping[str, Any],
-    stay: Callable[[Owner, str], bool] | None = None,
+    stay: Callable[[Owner, str, str], bool] | None = None,
 ) -> tuple[Unwanted, set[Owner]]:
     """Lets the program of `memory` go on. Gives the rows that nobody wants, and the owners that
     have rows which were another's before. `stay` says of a state whether it stays where it is."""
@@ -44,7 +44,7 @@ def go_on(
     for owner, key, text in states:
         heirs = following.heirs(owner)
         for heir in heirs:
-            if stay is None or not stay(heir, key):
+            if stay is None or not stay(heir, key, text):
                 memory.adopt(heir, key, text)
             if heir != owner:
                 moved.add(heir)
