@@ -125,5 +125,5 @@ def _stamp(path: str) -> tuple[int, int] | None:
 def tell_changes(engine: Engine) -> None:
     """Says what the rules are to those that the state was last used with."""
     for change in engine.changes:
-        if change.kind not in ("kept", "new") or change.restarted:
+        if change.kind not in ("kept", "new") or change.restarted or change.warming:
             say(change.sentence())

@@ -30,6 +30,7 @@ from cep.lookup_files import LookupFiles, refresh
 from cep.plan.fingerprint import meaning
 from cep.plan.limits import TooLarge
 from cep.ruleset import Ruleset, loads
+from cep.runtime.templates import duration_text
 from cep.state.store import Owner, RuleVersion, StateError, StateRow
 from dsl import checked
 from dsl.canonical import canonical_text, type_field_of
@@ -47,7 +48,8 @@ class RuleChange:
     """What becomes of a rule. `keys` and `runs`: what the store holds of it.
 
     `restarted`: it was asked for that its runs are dropped. `left`: earlier versions that finish
-    their runs.
+    their runs. `warming`: length in microseconds of its window where that begins empty although
+    there were events before: so long it is warming up. 0: it is not.
     """
 
     name: str
@@ -56,6 +58,7 @@ class RuleChange:
     runs: int = 0
     restarted: bool = False
     left: tuple[str, ...] = ()
+    warming: int = 0
 
     @property
     def loses_runs(self) -> bool:
@@ -68,6 +71,14 @@ class RuleChange:
         >>> RuleChange("guessed", "constants", keys=2, runs=3).sentence()
         'guessed: constants changed; goes on with its 3 runs of 2 keys'
         """
+        if not self.warming:
+            return self._what_becomes_of_runs()
+        return (
+            f"{self._what_becomes_of_runs()}; its window of {duration_text(self.warming)} is "
+            "warming up: it holds only events from now on"
+        )
+
+    def _what_becomes_of_runs(self) -> str:
         what, then = _WORDS[self.kind]
         held = f"{_counted(self.runs, 'run')} of {_counted(self.keys, 'key')}"
         if self.kind == "new":
@@ -122,9 +133,20 @@ def plan_change(
         kind = _kind(rule, olds)
         restarted = rule.name in restart and bool(olds)
         left = tuple(v.id for v in _to_drain(rule, olds, held)) if not restarted else ()
-        found.append(RuleChange(rule.name, kind, *_total(olds, held), restarted, left))
+        keys, runs = _total(olds, held)
+        begins = kind in ("new", "structure") or (restarted and keys > 0)
+        warming = _window_length(rule) if kept and begins else 0
+        found.append(RuleChange(rule.name, kind, keys, runs, restarted, left, warming))
     found += [RuleChange(name, "removed", *_total(olds, held)) for name, olds in versions.items()]
     return sorted(found, key=lambda change: change.name)
+
+
+def _window_length(rule: CompiledRule) -> int:
+    """How far back the window of a rule goes; 0 where it has none of a fixed length."""
+    pattern = rule.rule.pattern
+    if not isinstance(pattern, checked.WindowPattern) or pattern.kind == "session":
+        return 0
+    return pattern.size or 0
 
 
 def _by_name(kept: Iterable[RuleVersion]) -> dict[str, list[RuleVersion]]:

@@ -68,6 +68,41 @@ def test_plan_says_what_would_become_of_each_rule(state: str, capfd) -> None:
     ]
 
 
+WARMING = "is warming up: it holds only events from now on"
+
+
+def test_plan_and_run_say_what_is_warming_up(state: str, capfd) -> None:
+    Path("rules.cep").write_text(
+        RULES.replace("tumbling 1h", "tumbling 90m")
+        + "rule minutes { by u aggregate A over tumbling 1m { n = count() } }"
+        + "rule visits { by u aggregate A over session gap 1m { n = count() } }"
+    )
+    out, _ = cli(capfd, "plan", "rules.cep", "--state", state, "--restart", "pair")
+    expected = [
+        "many: changed; the old version finishes its 4 runs of 4 keys beside the new one; "
+        f"its window of 1h30m {WARMING}",
+        f"minutes: new; its window of 1m {WARMING}",
+        "pair: unchanged; starts over: 3 runs of 3 keys are dropped",
+        "visits: new",
+    ]
+    assert out.splitlines() == expected
+    Path("log.jsonl").write_text("")
+    assert run(["run", "rules.cep", "log.jsonl", "--state", state, "--restart", "pair"]) == 0
+    said = capfd.readouterr().err.splitlines()
+    assert [line for line in said if line in expected] == expected[:3]
+    assert run(["run", "rules.cep", "log.jsonl", "--state", state]) == 0
+    assert "warming" not in capfd.readouterr().err
+
+
+def test_a_window_that_starts_over_is_warming_up(state: str, capfd) -> None:
+    out, _ = cli(capfd, "plan", "rules.cep", "--state", state, "--restart", "many")
+    dropped = "many: unchanged; starts over: 4 runs of 4 keys are dropped"
+    assert f"{dropped}; its window of 1h {WARMING}" in out.splitlines()
+    out, _ = cli(capfd, "plan", "rules.cep", "--state", "none.db", code=2)
+    with cep.Engine(cep.load("rules.cep"), state="none.db") as engine:
+        assert [change.warming for change in engine.changes] == [0, 0]
+
+
 def test_plan_takes_the_options_of_run(state: str, capfd) -> None:
     Path("rules.cep").write_text("param most = 1\n" + RULES.replace("n > 1 ", "n > most "))
     arguments = ["plan", "rules.cep", "--state", state, "--type-field", "type"]
