@@ -51,9 +51,6 @@ if TYPE_CHECKING:
 AT_END = ("undecided", "assume-quiet", "discard")
 """What `close` may do with open absences."""
 
-SAMPLE = 1000
-"""Events of which it is noted what fields and types they have, for hints to the user."""
-
 OnMatch = Callable[[Match], None]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -80,6 +77,8 @@ class RuleStats:
     ended: int = 0
     untried: int = 0
     keys: int = 0
+    first_unknown: str | None = None
+    """What the first failed call of this run was, with its values and why it failed."""
 
     def add(self, rule: Reporting) -> None:
         """The numbers of a version of the rule."""
@@ -87,6 +86,7 @@ class RuleStats:
         self.timeouts += rule.timeouts
         self.suppressed += rule.suppressed
         self.unknown += rule.careful.failures
+        self.first_unknown = self.first_unknown or rule.careful.first
         self.unrouted += rule.unroutable
         self.dropped += rule.dropped
         self.ended += rule.ended
@@ -134,15 +134,6 @@ class RulesReloaded:
 
     changes: list[RuleChange]
     matches: list[Match]
-
-
-@dataclass(slots=True)
-class Sample:
-    """What the first events look like: names of their fields, and values of the type field."""
-
-    events: int = 0
-    names: set[str] = field(default_factory=set)
-    types: dict[Any, None] = field(default_factory=dict)
 
 
 class Engine:
@@ -210,7 +201,8 @@ class Engine:
         self.on_reject: Callable[[str, Reject], None] | None = None
         self.changes: list[RuleChange] = []
         """With state: what the rules are to those that the file was last used with."""
-        self.sample = Sample()
+        self.on_originals: Callable[[Sequence[Any]], None] | None = None
+        """Looks at the originals of the events that are read from sources."""
         self.delay = _micros(delay) if delay is not None else ruleset.checked.delay
         self.delays = {name: _micros(each) for name, each in (delays or {}).items()}
         """The delays of sources that have one of their own, by name."""
@@ -746,8 +738,8 @@ class Engine:
 
     def _count_in(self, events: Sequence[Any], originals: Sequence[Any]) -> None:
         self._events += len(events)
-        if self.sample.events < SAMPLE:
-            self._look_at(originals)
+        if self.on_originals is not None:
+            self.on_originals(originals)
 
     def _feed_in_order(self, source: int, block: Block) -> bool:
         """Takes a block of lines the short way, where it is open: one source without delay, and
@@ -796,8 +788,6 @@ class Engine:
             self._reject("", Reject(position, position + 1, str(error), raw))
             return None
         event.pos = position
-        if self.sample.events < SAMPLE:
-            self._look_at([event.raw])
         return event
 
     def _next_position(self) -> int:
@@ -881,20 +871,6 @@ class Engine:
             self.keeper.note("reject", place, reject_record(source, reject))
         if self.on_reject is not None:
             self.on_reject(source, reject)
-
-    def _look_at(self, originals: Sequence[Any]) -> None:
-        """Notes what fields the first events have, and which types."""
-        for original in originals[: SAMPLE - self.sample.events]:
-            try:
-                record = msgspec.json.decode(original) if isinstance(original, bytes) else original
-            except (msgspec.DecodeError, RecursionError):
-                continue
-            self.sample.events += 1
-            self.sample.names.update(map(str, record))
-            for path in {s.type_path for s in self.ruleset.checked.streams.values()}:
-                value = record.get(path[0])
-                if isinstance(value, str):
-                    self.sample.types.setdefault(value)
 
 
 def _placed(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cep.cli.sample import Sample, Want, type_name
 from cep.cli.speech import counted
 from cep.explain.duration import duration
 from cep.runtime.runs import CANDIDATES
@@ -13,6 +16,7 @@ from cep.runtime.runs import CANDIDATES
 if TYPE_CHECKING:
     from cep.cli.session import RunOptions
     from cep.engine import Engine
+    from cep.explain.reads import Constant, Path
 
 _NICE = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
 """Seconds that people give as a delay. What is later is better repaired by sorting."""
@@ -67,23 +71,75 @@ def reject_advice(rejected: int, options: RunOptions, first: str | None = None) 
     return f"{text}; --rejects FILE writes them there with the reasons. The first: {first}"
 
 
-def field_advice(field: str, rules: Iterable[str], seen: Iterable[str], none: str) -> str:
-    """A field that rules read and no event had; `none` says how many events were looked at."""
-    names = list(rules)
-    reads = f"rule {names[0]} reads" if len(names) == 1 else f"rules {', '.join(names)} read"
-    close = difflib.get_close_matches(field, list(seen), n=1)
+def field_advice(
+    field: str, rules: Sequence[str], names: Iterable[str], stream: str | None = None
+) -> str:
+    """A field that rules read and no event had, or no event of a stream; `names`: what it had."""
+    close = _close(field, names)
     hint = f" (did you mean `{close[0]}`?)" if close else ""
-    return f"{none} had the field `{field}` that {reads}{hint}"
+    of = f" of stream {stream}" if stream is not None else ""
+    return f"no event{of} had the field `{field}` that {_do(rules, 'read')}{hint}"
 
 
-def stream_advice(stream: str, type_field: str, seen: Iterable[object], none: str) -> str:
-    """A stream that is told by its type and got no event."""
+def _close(name: str, others: Iterable[str]) -> list[str]:
+    """The one that is nearly the same, if any."""
+    return difflib.get_close_matches(name, list(others), n=1, cutoff=0.75)
+
+
+def _do(rules: Sequence[str], verb: str) -> str:
+    """`rule a reads`, `rules a, b read`."""
+    if len(rules) == 1:
+        return f"rule {rules[0]} {verb}s"
+    return f"rules {_some(rules)} {verb}"
+
+
+def _some(values: Iterable[object]) -> str:
+    """The first of many, for a list in a sentence."""
+    texts = [str(value) for value in values]
+    return ", ".join(texts[:LISTED]) + (", …" if len(texts) > LISTED else "")
+
+
+def stream_advice(streams: Sequence[str], field: str, seen: Iterable[object]) -> str:
+    """Streams that are told by the values of a field and got no event; `seen`: its values."""
     values = [str(value) for value in seen]
-    shown = ", ".join(values[:LISTED]) + (", …" if len(values) > LISTED else "")
-    other = f"--type-field names another, `stream {stream} where …` needs none"
-    found = f"values seen: {shown}" if values else f"no event has that field; {other}"
-    got = "no events" if none == NO_EVENT else none
-    return f"stream {stream} got {got}: type field is `{type_field}`; {found}"
+    which = f"stream {streams[0]}" if len(streams) == 1 else f"streams {_some(streams)}"
+    other = f"--type-field names another, `stream {streams[0]} where …` needs none"
+    found = f"values seen: {_some(values)}" if values else f"no event has that field; {other}"
+    close = _close(streams[0], values) if len(streams) == 1 else []
+    hint = f" (did you mean `{close[0]}`?)" if close else ""
+    return f"{which} got no events: type field is `{field}`; {found}{hint}"
+
+
+def type_advice(
+    field: str, rules: Sequence[str], constants: Sequence[object], types: Collection[str]
+) -> str:
+    """A field that rules compare with constants of another type than it has."""
+    shown = _some(json.dumps(constant, ensure_ascii=False) for constant in constants)
+    found = " or ".join(sorted(types))
+    text = f"{_do(rules, 'compare')} `{field}` with {shown}, but in the events it is {_a(found)}"
+    return f"{text}: {_instead(field, constants[0], types)}"
+
+
+def _a(type_: str) -> str:
+    return f"an {type_}" if type_[0] in "ao" else type_ if type_ == "text" else f"a {type_}"
+
+
+def _instead(field: str, constant: object, types: Collection[str]) -> str:
+    """What to write where a constant is of another type than the field."""
+    if isinstance(constant, str):
+        bare = constant.strip().lower()
+        if "boolean" in types and bare in ("true", "false"):
+            return f"write {bare} without quotes"
+        if "number" in types and _NUMBER.fullmatch(bare):
+            return f"write {bare} without quotes"
+    elif types == {"text"}:
+        if isinstance(constant, bool):
+            return f'write "{json.dumps(constant)}" with quotes'
+        return f"`num({field})` makes a number of it"
+    return "values of different types are never equal, and none is larger"
+
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 def untried_advice(rule: str, times: int) -> str:
@@ -94,8 +150,16 @@ def untried_advice(rule: str, times: int) -> str:
     )
 
 
-def advice(engine: Engine, options: RunOptions, first_reject: str | None = None) -> Iterator[str]:
-    """One line for each thing that the user may want to change, the most certain first."""
+def unknown_advice(rule: str, times: int, first: str) -> str:
+    """A rule of which calls failed, so that what they stand in was neither true nor false."""
+    return f"rule {rule}: {counted(times, 'unknown condition')}, the first: {first}"
+
+
+def advice(
+    engine: Engine, options: RunOptions, sample: Sample | None, first_reject: str | None = None
+) -> Iterator[str]:
+    """One line for each thing that the user may want to change, the most certain first. `sample`:
+    what the events look like, where they have been looked at."""
     stats = engine.stats
     if stats.events == 0 and stats.rejected == 0:
         yield "the input is empty"
@@ -106,38 +170,56 @@ def advice(engine: Engine, options: RunOptions, first_reject: str | None = None)
     for rule, numbers in stats.per_rule.items():
         if numbers.untried:
             yield untried_advice(rule, numbers.untried)
-    if stats.events:
-        yield from _advice_on_silent_rules(engine)
+        if numbers.first_unknown is not None:
+            yield unknown_advice(rule, numbers.unknown, numbers.first_unknown)
+    if sample is not None and sample.events:
+        yield from sample_advice(sample)
 
 
-def _advice_on_silent_rules(engine: Engine) -> Iterator[str]:
-    """Why rules that found nothing may never find anything: wrong types, wrong fields."""
-    from cep.explain.reads import fields_read, types_read
-
-    sample, stats, compiled = engine.sample, engine.stats, engine.ruleset.compiled
-    silent = [rule for rule in compiled.rules if stats.per_rule[rule.rule.name].matches == 0]
-    none = _none(sample.events, stats.events)
-    absent: dict[str, list[str]] = {}
-    unmet = dict.fromkeys(
-        read
-        for rule in silent
-        for read in types_read(rule, compiled)
-        if read.value not in sample.types
-    )
-    for read in unmet:
-        yield stream_advice(read.stream, ".".join(read.path), sample.types, none)
-    for rule in silent:
-        if unmet.keys().isdisjoint(types_read(rule, compiled)):
-            for path in fields_read(rule, compiled):
-                if path[0] not in sample.names and ".".join(path) not in sample.names:
-                    absent.setdefault(".".join(path), []).append(rule.rule.name)
-    for field, names in absent.items():
-        yield field_advice(field, names, sample.names, none)
+def sample_advice(sample: Sample) -> Iterator[str]:
+    """What rules read that no event has: streams, fields, values of other types. A rule that finds
+    something is no exception: what it does not find, or finds too much, is not seen."""
+    unmet: dict[Path, dict[str, None]] = {}
+    for rule in sample.rules:
+        for stream in rule.streams:
+            for told in rule.told_by(stream):
+                if not sample.has(Want(told, None)):
+                    unmet.setdefault(told.path, {}).setdefault(stream)
+                    break
+    for path, streams in unmet.items():
+        yield stream_advice(list(streams), ".".join(path), sample.values[path])
+    silent = {stream for streams in unmet.values() for stream in streams}
+    yield from _advice_on_fields(sample, silent)
+    yield from _advice_on_types(sample, silent)
 
 
-NO_EVENT = "no event"
+def _advice_on_fields(sample: Sample, silent: Collection[str]) -> Iterator[str]:
+    """Fields that no event of a stream has."""
+    absent: dict[tuple[str, str | None], dict[str, None]] = {}
+    names: dict[tuple[str, str | None], list[str]] = {}
+    for rule in sample.rules:
+        for stream, paths in rule.fields:
+            kind = sample.kind_of(rule, stream)
+            if stream in silent or any(sample.has(Want(kind, path)) for path in paths):
+                continue
+            is_anywhere = sample.has(Want(None, paths[0]))
+            told = ".".join(paths[0]), stream if is_anywhere else None
+            absent.setdefault(told, {}).setdefault(rule.name)
+            names[told] = [".".join(path) for path in sample.types[kind]]
+    for (field, of), rules in absent.items():
+        yield field_advice(field, list(rules), names[field, of], of)
 
 
-def _none(looked_at: int, events: int) -> str:
-    """No event, or as much as is known of it."""
-    return NO_EVENT if looked_at >= events else f"none of the first {looked_at:,} events"
+def _advice_on_types(sample: Sample, silent: Collection[str]) -> Iterator[str]:
+    """Fields that are compared with values of another type than they ever have."""
+    odd: dict[tuple[str, tuple[Constant, ...], frozenset[str]], dict[str, None]] = {}
+    for rule in sample.rules:
+        for stream, path, constants in rule.compared:
+            types = sample.types[sample.kind_of(rule, stream)].get(path)
+            if stream in silent or not types:
+                continue
+            if types.isdisjoint(map(type_name, constants)):
+                told = ".".join(path), constants, frozenset(types)
+                odd.setdefault(told, {}).setdefault(rule.name)
+    for (field, constants, seen), rules in odd.items():
+        yield type_advice(field, list(rules), constants, seen)

@@ -30,6 +30,7 @@ from cep.source.base import SourceError
 from cep.state.store import StateError
 
 if TYPE_CHECKING:
+    from cep.cli.sample import Sample
     from cep.engine import Engine
     from cep.match import Match
     from cep.ruleset import Ruleset
@@ -106,6 +107,7 @@ class Session:
             self._reloading = Reloading(
                 options.rules, options.loading, options.rule, options.restart, ruleset
             )
+        self._sample = self._look_at_events(ruleset)
         self._first_reject: str | None = None
         self._progress: Progress | None = None
         self._problem: str | None = None
@@ -122,6 +124,19 @@ class Session:
         command, timeout = options.exec_command, options.exec_timeout
         sinks = open_outputs(options.output, command, timeout, read, lengths)
         self._outputs = Fanout(sinks, warn, strict=lengths is not None)
+
+    def _look_at_events(self, ruleset: Ruleset) -> Sample | None:
+        """Notes what the events look like, for the last words; not where a run goes on: the few
+        events of now say little of a stream."""
+        from cep.cli.sample import Sample
+        from cep.explain.reads import Reads
+
+        if self._options.quiet or self._before.events:
+            return None
+        compiled = ruleset.compiled
+        sample = Sample([Reads(rule, compiled) for rule in compiled.rules])
+        self._engine.on_originals = sample.look
+        return sample
 
     def run(self) -> int:
         """Read to the end, or to the first thing that ends it; then say what was found."""
@@ -242,7 +257,7 @@ class Session:
         for line in lines:
             say(line)
         durable.tell_loose_ends(self._sources)
-        for line in advice(self._engine, self._options, self._first_reject):
+        for line in advice(self._engine, self._options, self._sample, self._first_reject):
             warn(printable(line))
         if self._options.stats:
             for line in rule_table(stats):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_samples import LOG, Cep, line
@@ -57,6 +59,35 @@ def test_the_closing_line_has_the_numbers(cep: Cep, rules: Path, log: Path) -> N
         "4 events, 1 match, 0 late, 0 rejected, 0 undecided, 0 unknown conditions in "
     )
     assert last.endswith(" events/s)")
+
+
+def test_the_first_of_the_unknown_conditions_is_shown(
+    cep: Cep, rules: Path, tmp_path: Path
+) -> None:
+    rules.write_text(
+        'rule a { on login where user != "bob" and int(code) == 5 }\n'
+        "rule b { by user  aggregate login over tumbling 1m { s = sum(code) }  having s > 3 }\n"
+        "rule c { by user  sequence within 1m { x: login{3} }  having sum(x.code) > 0 }\n"
+        "rule d { on login where any(xs, x, x > 1) }\n"
+        "rule e { by user  sequence within 1m { x: login{2} where sum(code) >= 0 } }\n"
+        "rule f { by user  sequence within 1m { x: login{2} where max(code) >= 0 } }\n"
+    )
+    events = [
+        {"type": "login", "time": 1, "user": "bob", "code": "xyz"},
+        {"type": "login", "time": 2, "user": "ann", "code": "abc" * 30},
+        {"type": "login", "time": 3, "user": "ann", "code": "abc", "xs": ["q"]},
+        {"type": "login", "time": 4, "user": "ann", "code": "abc", "xs": 7},
+    ]
+    (tmp_path / "l.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    said = cep("run", rules, "l.jsonl").err
+    long = '"' + ("abc" * 30)[:58] + "…"
+    assert f"rule a: 3 unknown conditions, the first: `int(code)` of {long}: not a number" in said
+    assert 'rule b: 4 unknown conditions, the first: `sum(code)` of "xyz": not a number' in said
+    assert "rule c: 1 unknown condition, the first: `sum(x.code)` of" in said
+    assert 'rule d: 2 unknown conditions, the first: `x > 1` of "q", 1: values without an' in said
+    assert "rule e:" in said
+    assert "rule f:" in said
+    assert "rule b" not in cep("run", rules, "l.jsonl", "--quiet").err
 
 
 def test_standard_input_is_read_without_an_input(cep: Cep, rules: Path) -> None:
@@ -403,6 +434,121 @@ def test_a_stream_that_got_no_events(cep: Cep, tmp_path: Path, log: Path) -> Non
     (tmp_path / "s.cep").write_text('rule none { on logn  alert "hi" }\n')
     outcome = cep("run", "s.cep", log)
     assert "stream logn got no events: type field is `type`; values seen: login" in outcome.err
+
+
+SHOP = [
+    {"type": "payment", "order": 1, "usr_name": None, "ok": True, "amount": 5, "by": {"id": 7}},
+    {"type": "shipment", "order": 1, "carrier": "dhl", "ok": False, "amount": 5},
+    {"type": "refund", "order": 1, "ok": True, "amount": 5},
+]
+
+
+def shop(times: int = 1, records: Sequence[dict[str, Any]] = SHOP) -> str:
+    """So many rounds of a shop's events, a second between two."""
+    return "".join(
+        json.dumps({"time": second, **record}) + "\n"
+        for second, record in enumerate(list(records) * times)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("sequence { p: payment  no shipmnt within 2d }", "stream shipmnt got no events: type"),
+        ("sequence { p: payment  no shipmnt within 2d }", "(did you mean `shipment`?)"),
+        (
+            'sequence { p: payment  no shipment where carier == "x" within 2d }',
+            "no event had the field `carier` that rule r reads (did you mean `carrier`?)",
+        ),
+        (
+            "sequence { p: payment  no shipment where usr_name == 5 within 2d }",
+            "no event of stream shipment had the field `usr_name` that rule r reads",
+        ),
+        ("sequence within 1h { p: payment s: shipment } unless refunded", "stream refunded got no"),
+        (
+            "sequence within 1h { p: payment+ until refnd s: shipment }",
+            "stream refnd got no events",
+        ),
+        ("on payment where usr is null", "no event had the field `usr` that rule r reads"),
+        ('on payment where usr ?? "x" == "x"', "no event had the field `usr` that rule r reads"),
+        ('on payment where coalesce(usr, "x") == "x"', "no event had the field `usr`"),
+        (
+            "by order aggregate payment over tumbling 1h { n = count() where okk == false }",
+            "no event had the field `okk` that rule r reads (did you mean `ok`?)",
+        ),
+        ('on s: payment alert "{s.amuont}"', "no event had the field `amuont` that rule r reads"),
+        ('on s: payment alert "x" { y = s.by.ident }', "no event had the field `by.ident`"),
+        (
+            "sequence within 1h { p: payment{2} } having sum(p.amuont) > 5",
+            "no event had the field `amuont`",
+        ),
+        (
+            "sequence within 1h { p: payment s: shipment where ordr == p.order }",
+            "no event had the field `ordr`",
+        ),
+        (
+            "sequence within 1h { p: payment s: shipment where order == p.ordr }",
+            "no event had the field `ordr`",
+        ),
+        ("by ordr on payment", "no event had the field `ordr`"),
+        ("on payment dedup by payment.ordr for 1h", "no event had the field `ordr`"),
+        (
+            'on payment where ok == "false"',
+            'rule r compares `ok` with "false", but in the events it is a boolean: write false',
+        ),
+        ('on payment where amount > "100"', "write 100 without quotes"),
+        ('on p: payment having p.amount in ["5", "6"]', "rule r compares `amount` with"),
+    ],
+)
+@pytest.mark.parametrize("rounds", [1, 2000])
+def test_what_a_rule_reads_and_no_event_has(
+    cep: Cep, tmp_path: Path, rule: str, told: str, rounds: int
+) -> None:
+    rules = f'rule r {{ {rule} }}\nrule finds {{ on payment alert "found" dedup for 1d }}\n'
+    (tmp_path / "r.cep").write_text(rules)
+    outcome = cep("run", "r.cep", "-o", "out.jsonl", stdin=shop(rounds))
+    assert outcome.code == 0
+    warnings = [line for line in outcome.err.splitlines() if line.startswith("warning: ")]
+    assert any(told in line for line in warnings), outcome.err
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json"])
+def test_what_only_the_last_event_has_is_there(cep: Cep, tmp_path: Path, form: str) -> None:
+    last = {"type": "voidé", "order": 1, "geo.city": "Rome", "deep": {"x": 1}, "amount": 1}
+    records = [{"time": i, **each} for i, each in enumerate([*SHOP * 1000, last])]
+    text = json.dumps(records)
+    if form == "jsonl":
+        text = "".join(json.dumps(record) + "\n" for record in records)
+    (tmp_path / f"log.{form}").write_text(text)
+    (tmp_path / "r.cep").write_text(
+        'stream void { where type == "voidé" }\n'
+        "rule r { sequence { p: payment  no void where geo.city == 'x' within 1d } }\n"
+        "rule q { on event where deep.x > 5 }\n"
+        "rule p { on refund where user ?? order == 0 }\n"
+    )
+    outcome = cep("run", "r.cep", f"log.{form}", "-o", "out.jsonl")
+    assert outcome.code == 0
+    assert "warning: " not in outcome.err
+
+
+def test_streams_without_events_are_told_on_one_line(cep: Cep, tmp_path: Path, log: Path) -> None:
+    (tmp_path / "r.cep").write_text("rule r { sequence within 1h { a: A b: B } unless C }\n")
+    outcome = cep("run", "r.cep", log)
+    assert "warning: streams A, B, C got no events" in outcome.err.replace("C, A, B", "A, B, C")
+
+
+def test_a_run_that_goes_on_does_not_wonder_at_the_few_events_it_sees(
+    cep: Cep, tmp_path: Path
+) -> None:
+    (tmp_path / "r.cep").write_text("rule r { sequence { p: payment no shipment within 2d } }\n")
+    (tmp_path / "log.jsonl").write_text(shop())
+    cep("run", "r.cep", "log.jsonl", "--state", "cep.db", "-o", "out.txt")
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write(json.dumps({"type": "payment", "time": 100}) + "\n")
+    outcome = cep("run", "r.cep", "log.jsonl", "--state", "cep.db", "-o", "out.txt")
+    assert "1 event, " in outcome.err
+    assert "warning: " not in outcome.err
 
 
 def test_an_empty_input(cep: Cep, rules: Path) -> None:

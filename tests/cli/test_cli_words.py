@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from cep.cli.advice import (
-    NO_EVENT,
     field_advice,
     late_advice,
     nice_delay,
     reject_advice,
     stream_advice,
+    type_advice,
 )
 from cep.cli.closing import closing_line, rule_table, undecided_lines
 from cep.cli.session import RunOptions
@@ -68,25 +68,47 @@ def test_rejects() -> None:
 
 
 def test_fields_that_no_event_has() -> None:
-    assert field_advice("usr", ["x"], ["host", "user"], NO_EVENT) == (
+    assert field_advice("usr", ["x"], ["host", "user"]) == (
         "no event had the field `usr` that rule x reads (did you mean `user`?)"
     )
-    assert field_advice("q", ["x", "y"], ["host", "user"], "none of the first 1,000 events") == (
-        "none of the first 1,000 events had the field `q` that rules x, y read"
+    assert field_advice("q", ["x", "y"], ["host", "user"], "login") == (
+        "no event of stream login had the field `q` that rules x, y read"
+    )
+    assert field_advice("q", list("abcdefghij"), []).endswith(
+        "rules a, b, c, d, e, f, g, h, … read"
     )
 
 
 def test_streams_without_events() -> None:
-    assert stream_advice("login", "type", ["Login", "logout"], NO_EVENT) == (
+    assert stream_advice(["login"], "type", ["Login", "logout"]) == (
         "stream login got no events: type field is `type`; values seen: Login, logout"
+        " (did you mean `Login`?)"
     )
-    assert stream_advice("login", "type", range(20), NO_EVENT).endswith(
+    assert stream_advice(["login", "x"], "type", range(20)) == (
+        "streams login, x got no events: type field is `type`; "
         "values seen: 0, 1, 2, 3, 4, 5, 6, 7, …"
     )
-    assert stream_advice("login", "kind", [], "none of the first 1,000 events") == (
-        "stream login got none of the first 1,000 events: type field is `kind`; no event has that "
-        "field; --type-field names another, `stream login where …` needs none"
+    assert stream_advice(["login"], "kind", []) == (
+        "stream login got no events: type field is `kind`; no event has that field; "
+        "--type-field names another, `stream login where …` needs none"
     )
+
+
+@pytest.mark.parametrize(
+    ("constants", "types", "told"),
+    [
+        (["false"], {"boolean"}, 'with "false", but in the events it is a boolean: write false'),
+        (["100"], {"number"}, 'with "100", but in the events it is a number: write 100 without'),
+        (["x"], {"number"}, "it is a number: values of different types are never equal"),
+        ([True], {"text"}, 'with true, but in the events it is text: write "true" with quotes'),
+        ([5, 6], {"text"}, "with 5, 6, but in the events it is text: `num(f)` makes a number"),
+        ([5], {"array", "object"}, "it is an array or object: values of different types"),
+    ],
+)
+def test_fields_of_other_types(constants: list[object], types: set[str], told: str) -> None:
+    text = type_advice("f", ["r"], constants, types)
+    assert text.startswith("rule r compares `f` with ")
+    assert told in text
 
 
 def test_the_closing_line() -> None:
