@@ -251,8 +251,9 @@ class SequenceMatcher:
         self, key: Key, state: KeyRuns, completed: Sequence[Candidate], ended: list[Run]
     ) -> list[Found]:
         """Report the winners, one after the other; each skip takes away runs and candidates."""
-        left = list(completed)
         found: list[Found] = []
+        # A run is an assignment: groups that were left out in different ways make no other one.
+        left = list({_assignment(each.run): each for each in self._worst_first(completed)}.values())
         refused = 0
         while left and refused < MOST_CANDIDATES:
             best = min(left, key=lambda candidate: self._preference(candidate.run))
@@ -267,6 +268,9 @@ class SequenceMatcher:
             state.runs = [run for run in state.runs if not self._skipped(run, best.run)]
             ended[:] = [run for run in ended if not self._skipped(run, best.run)]
         return found
+
+    def _worst_first(self, completed: Sequence[Candidate]) -> list[Candidate]:
+        return sorted(completed, key=lambda each: self._preference(each.run), reverse=True)
 
     def _preference(self, run: Run) -> tuple[object, ...]:
         """Smaller is better: oldest first event, greed step by step, branches, earlier events."""
@@ -438,6 +442,10 @@ class _Here:
 
 
 # ---------------------------------------------------------------------------- reading the pattern
+
+
+def _assignment(run: Run) -> tuple[tuple[str, int], ...]:
+    return tuple((name, taken.event.order) for name, taken in run.bound)
 
 
 def _all_nodes(nodes: Sequence[checked.Node]) -> Iterator[checked.Node]:

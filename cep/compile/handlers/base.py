@@ -148,11 +148,12 @@ class HandlerBase:
         goes_to = self.a.states[target]
         bounds = [reach_of(s) or group_bounds(self.a, s) for s in (state, goes_to)]
         waits_no_more = state.key.deadline is not None and goes_to.key.deadline is None
+        may_be_over = waits_no_more or (bool(bounds[1]) and goes_to.key.close is None)
         ends_earlier = waits_no_more or (bool(bounds[1]) and bounds[0] != bounds[1])
 
         def move(source: State) -> None:
             names = {v: variable_code(source, v) for v in source.variables}
-            in_time = self._in_time(goes_to, names) if waits_no_more else "True"
+            in_time = self._in_time(goes_to, names) if may_be_over else "True"
             with self.w.block(f"if {in_time}:"):
                 self._insert(goes_to, KEPT, names)
                 if ends_earlier:
@@ -161,7 +162,8 @@ class HandlerBase:
         return move
 
     def _in_time(self, state: State, names: Mapping[Variable, str]) -> str:
-        """The test that run `nd`, which has waited, may still go on by the edges of `state`."""
+        """The test that run `nd`, which has lost other ways, may still go on by the edges of
+        `state`. One that may not has ended of what took the last way, not of time."""
         tests = ["nd[4] >= low"] if self.a.within is not None else []
         ends = [
             f"{'nd[0].t' if place is None else names.get(state.variables[place], 'nd[0].t')} + {d}"
