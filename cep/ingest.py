@@ -9,7 +9,7 @@ that does not fit is looked at again, with a careful reader.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
@@ -73,11 +73,14 @@ class EventTimes:
             ]
         return parse_times(values, rule.unit, rule.zone)
 
-    def in_order(self, events: Sequence[Any]) -> tuple[list[int], int] | None:
+    def in_order(
+        self, events: Sequence[Any], lacking: Container[str]
+    ) -> tuple[list[int], int] | None:
         """The times of events that all have one and are in order already, as they stand there, and
-        what makes microseconds of them; else None."""
+        what makes microseconds of them; else None. No event has a field of those `lacking`."""
         rule = self.rules[0]
-        values = list(map(attrgetter(rule.attributes[0]), events))
+        attribute = next((a for a in rule.attributes if a not in lacking), rule.attributes[-1])
+        values = list(map(attrgetter(attribute), events))
         scale = None
         if len(self.rules) == 1 and set(map(type, values)) == _INTEGERS:
             scale = common_scale(values[0], values[-1], rule.unit)
@@ -150,6 +153,9 @@ class Ingest:
         self._decode_untyped = msgspec.json.Decoder(self.shape.untyped).decode
         paths = [p for r in self.times.rules for p in self._paths(r)]
         self._time_names = ", ".join(dict.fromkeys(f"`{'.'.join(path)}`" for path in paths))
+        self._time_keys = [
+            (self.shape.attributes[path], f'"{path[0]}"'.encode()) for path in dict.fromkeys(paths)
+        ]
 
     def _paths(self, rule: TimeRule) -> list[tuple[str, ...]]:
         by_attribute = {attribute: path for path, attribute in self.shape.attributes.items()}
@@ -182,7 +188,8 @@ class Ingest:
     def in_order(self, lines: Sequence[bytes]) -> tuple[list[Any], list[int], int] | None:
         """Events of lines that are all good and in order, their raw times and what makes
         microseconds of these; None where anything asks for a closer look."""
-        if not all(map(bytes.isascii, lines)):
+        data = b"".join(lines)
+        if not data.isascii():
             return None
         try:
             events = list(map(self._decode, lines))
@@ -191,8 +198,14 @@ class Ingest:
         if self.shape.has_nested:
             for event in events:
                 self.shape.settle(event)
-        times = self.times.in_order(events)
+        times = self.times.in_order(events, self._lacking(data))
         return None if times is None else (events, *times)
+
+    def _lacking(self, data: bytes) -> list[str]:
+        """Attributes of time fields whose names do not stand in the data, however written."""
+        if b"\\" in data:
+            return []
+        return [attribute for attribute, name in self._time_keys if name not in data]
 
     def lines(self, source: str, block: Block) -> tuple[list[Any], list[int], Sequence[bytes]]:
         """Events, their positions and their lines, of a block of raw lines. Blank lines are passed

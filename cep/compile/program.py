@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from cep.clock.timers import NEVER, Timers
 from cep.compile.environment import Placed
+from cep.compile.loop import Loop, calling_loop, own_loop
 from cep.compile.observers import CompiledObserver
 from cep.compile.rules import CompiledRule, CompiledRules, module, window_plan
 from cep.event import unbox
@@ -141,7 +141,8 @@ class Program:
             *self._observer(compiled.after, AFTER_RULES),
         ]
         self._derived = _by_source(parts)
-        self._loop = self._make_loop(parts)
+        calling = self._make_loop(parts)
+        self._loop = (self._own_loop(compiled) if len(parts) == 1 else None) or calling
 
     def _part(self, rule: CompiledRule, run: RuleRun | WindowRun) -> Part:
         make = module(rule.durable_handlers if self.durable else rule.handlers)
@@ -252,7 +253,23 @@ class Program:
 
     # ------------------------------------------------------------------ dispatch
 
-    def _make_loop(self, parts: Sequence[Part]) -> Callable[[Program, Sequence[Any]], None]:
+    def _own_loop(self, compiled: CompiledRules) -> Loop | None:
+        """The loop of a program of one rule and nothing else, if there is one."""
+        if len(compiled.rules) != 1:
+            return None
+        (rule,), (run,) = compiled.rules, self.rules
+        path, entries = rule.dispatch.path, rule.dispatch.entries
+        kinds = {entry.value: entry.number for entry in entries if entry.source is None}
+        if rule.dispatch.gates or not kinds:
+            return None
+        attribute = self.shape.attributes[path] if path is not None else None
+        text = own_loop(rule.durable_handlers if self.durable else rule.handlers, attribute, kinds)
+        if text is None:
+            return None
+        make = module(text)
+        return make(kinds.get, run, self._placed(rule.handler_constants))  # type: ignore[no-any-return]
+
+    def _make_loop(self, parts: Sequence[Part]) -> Loop:
         always: list[Ordered] = []
         tables: dict[str, dict[Any, list[Ordered]]] = {}
         for part in parts:
@@ -271,11 +288,11 @@ class Program:
         if len(tables) > 1:
             # Also where gates let one rule in by several fields.
             merged = _several_tables(tables, always)
-            return _loop("merged(e)")(merged=merged)
+            return calling_loop("merged(e)")(merged=merged)
         if not tables:
             if not always:
-                return _loop("None")()
-            return _loop("handler")(handler=_together(always))
+                return calling_loop("None")()
+            return calling_loop("handler")(handler=_together(always))
         ((attribute, only),) = tables.items()
         if not always:
             self._find, self._value = only.get, attrgetter(attribute)
@@ -283,7 +300,7 @@ class Program:
             v: _together(sorted([*items, *always], key=_by_order)) for v, items in only.items()
         }
         default = _together(always) if always else None
-        return _loop(f"get(e.{attribute})")(get=_getter(table, default), default=default)
+        return calling_loop(f"get(e.{attribute})")(get=_getter(table, default), default=default)
 
 
 def _by_source(parts: Iterable[Part]) -> dict[str, list[Handler]]:
@@ -350,35 +367,6 @@ def _several_tables(
 
 def _by_order(item: Ordered) -> int:
     return item[0]
-
-
-@lru_cache(maxsize=256)
-def _loop(find: str) -> Callable[..., Callable[[Program, Sequence[Any]], None]]:
-    """The loop over events, with the code that finds the handler of an event written into it.
-
-    An event that no rule can use costs the test for due timers and one look-up. A value that cannot
-    be looked up (unhashable, or of an unexpected type) equals no constant.
-    """
-    text = f"""
-def make(get=None, handler=None, merged=None, default=None):
-    def loop(program, events):
-        timers, emitted = program.timers, program._emitted
-        for e in events:
-            if e.t >= timers.due:
-                program.fire(e.t)
-            try:
-                h = {find}
-            except TypeError:
-                h = default
-            if h is not None:
-                h(e)
-                if emitted:
-                    program.drain()
-    return loop
-"""
-    namespace: dict[str, Any] = {}
-    exec(compile(text, "<loop>", "exec"), namespace)
-    return namespace["make"]  # type: ignore[no-any-return]
 
 
 def match_format(
