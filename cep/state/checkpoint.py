@@ -4,8 +4,10 @@ In: a program that runs in batches, and a store. Between batches the host asks `
 `begin()` closes an epoch: it notes which states have changed, the clock, the counters, and what the
 host gives (positions, records for the outside). The states are encoded in slices between the next
 batches (`work`), so the pause is a slice and not a million keys; a state that is about to change
-while it waits is encoded first. When all are encoded the epoch goes to the store, which writes it
-on a thread of its own. The interval stretches when the store is slower than that.
+while it waits is encoded first. Slices are as long as it takes to be through within the interval,
+up to `LONGEST`. When all are encoded the epoch goes to the store, which writes it on a thread of
+its own. The interval stretches when the store, or the longest slices, are slower than what changes;
+but where more than `MOST` states have changed since, the epoch at hand is encoded to its end.
 """
 
 from __future__ import annotations
@@ -40,8 +42,14 @@ PATIENCE = 30.0
 SILENT = 2.0
 """Seconds of that after which the host is told why it waits."""
 
-SLICE = 500
+LOOK = 200
 """States that are encoded before the time is looked at again."""
+
+SHORTEST, LONGEST = 0.005, 0.04
+"""Seconds of a slice of encoding."""
+
+MOST = 1_000_000
+"""States that may have changed while an epoch is still being encoded: memory is bounded."""
 
 
 @dataclass(slots=True)
@@ -81,7 +89,10 @@ class Checkpointer:
         self.every = every
         self._now = now
         self._closed_at = now()
-        self._touched: list[tuple[Reporting, Any]] = []
+        self._touched: dict[int, tuple[Reporting, Any]] = {}
+        self._worked_at = self._closed_at
+        self._cost = 10e-6
+        """Seconds that encoding a state takes, as measured last."""
         self._waiting: dict[int, tuple[Reporting, Any]] = {}
         self._emptied: dict[Owner, list[StateRow]] = dict(unwanted or {})
         self._epoch: Epoch | None = None
@@ -109,7 +120,7 @@ class Checkpointer:
             if waiting is not None:
                 self._encode(*waiting)
             state.epoch = run.epoch
-            self._touched.append((run, state))
+            self._touched[id(state)] = (run, state)
 
         return touch
 
@@ -160,23 +171,37 @@ class Checkpointer:
             host_position=progress.host_position,
         )
         self._take_others()
-        self._waiting = {id(state): (run, state) for run, state in self._touched}
-        self._touched = []
+        self._waiting, self._touched = self._touched, {}
         for run in self.program.rules:
             run.epoch = number + 1
-        self._closed_at = self._now()
+        self._closed_at = self._worked_at = self._now()
         return number
 
-    def work(self, seconds: float = 0.005) -> None:
-        """Encodes for about so long; hands the epoch over when it is whole."""
+    def work(self) -> None:
+        """Encodes a slice; hands the epoch over when it is whole."""
         if self._epoch is None:
             return
-        until = self._now() + seconds
-        while self._waiting and self._now() < until:
-            for name in list(islice(self._waiting, SLICE)):
-                self._encode(*self._waiting.pop(name))
+        if self._waiting:
+            began, number = self._now(), len(self._waiting)
+            self._encode_some(began + self._slice(began))
+            self._worked_at = self._now()
+            self._cost = (self._worked_at - began) / max(number - len(self._waiting), 1)
         if not self._waiting and not self.store.busy:
             self._hand_over()
+
+    def _slice(self, now: float) -> float:
+        """Seconds to encode for, so that all is encoded within the interval if work goes on as
+        since the last slice."""
+        if len(self._touched) > MOST:
+            return float("inf")
+        left = self._closed_at + self.every - now
+        slices = max(1.0, left / max(now - self._worked_at, 1e-6))
+        return min(max(len(self._waiting) * self._cost / slices, SHORTEST), LONGEST)
+
+    def _encode_some(self, until: float) -> None:
+        while self._waiting and self._now() < until:
+            for name in list(islice(self._waiting, LOOK)):
+                self._encode(*self._waiting.pop(name))
 
     def finish(self) -> None:
         """Waits until the closed epoch is durable. Raises StateError where it cannot be written, or
