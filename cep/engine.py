@@ -33,7 +33,15 @@ from cep.event_time import LATEST
 from cep.ingest import Ingest
 from cep.lookup_files import LookupFiles, Reloaded, refresh
 from cep.match import Match
-from cep.positions import SOURCE, Tracker, common_frontier, entries_of, key_of, source_row
+from cep.positions import (
+    SOURCE,
+    Identities,
+    Tracker,
+    common_frontier,
+    entries_of,
+    key_of,
+    source_row,
+)
 from cep.ruleset import Ruleset
 from cep.runtime.reporting import Reporting
 from cep.runtime.tables import FileTable
@@ -208,6 +216,7 @@ class Engine:
         """The delays of sources that have one of their own, by name."""
         self._order: Reorder[Any] = Reorder([self.delay])
         self._names = [""]
+        self._identities = Identities([""], {})
         self._trackers: list[Tracker] = []
         self._lock = Lock()
         self._count = 0
@@ -382,6 +391,7 @@ class Engine:
             if tracker.is_unchanged(waiting):
                 continue
             entry = tracker.entry(seen, frontier, waiting)
+            entry["identity"] = self._identities.known(tracker.index)
             if not tracker.can_resume:
                 entry["held"] = self._event_rows(waiting)
             progress.counters[SOURCE + key_of(tracker.name)] = entry
@@ -596,6 +606,7 @@ class Engine:
         before, and goes to `feed_again` first.
         """
         self._names = [source.name for source in sources]
+        self._identities = Identities(self._names, self.known_sources)
         self._order = Reorder([self._delay_of(name) for name in self._names])
         if self.keeper is not None:
             self._trackers = self._resume_sources(sources)
@@ -652,7 +663,7 @@ class Engine:
                 self._reject(name, reject)
             if not self._feed_in_order(source, block):
                 for events in self._decoded(name, block):
-                    self._run(self._order.push(source, _placed(name, *events)))
+                    self._run(self._order.push(source, self._placed(source, *events)))
             self._report_late()
             self._caps.look(self.program, self._events, self._spill)
             if tracker is not None:
@@ -666,7 +677,12 @@ class Engine:
             tracker.begin(block, tracker.seen_again)
             self.ingest.on_reject = _ignore
             try:
-                events = [e for parts in self._parts(name, block) for e in _placed(name, *parts)]
+                events = [
+                    event
+                    for parts in self._parts(name, block)
+                    if parts[0]
+                    for event in self._placed(source, *parts)
+                ]
             finally:
                 self.ingest.on_reject = self._reject
             self._order.readmit(source, tracker.waited(events))
@@ -699,12 +715,14 @@ class Engine:
         with self._alone():
             self._run(events)
 
-    def decode(self, name: str, block: Block) -> Iterator[Any]:
-        """The events of a block, with time, place and original, for a host that sorts them."""
+    def decode(self, source: int, block: Block) -> Iterator[Any]:
+        """The events of a block of source number `source`, with time, place and original, for a
+        host that sorts them."""
+        name = self._names[source]
         for reject in block.rejects:
             self._reject(name, reject)
         for events in self._decoded(name, block):
-            yield from _placed(name, *events)
+            yield from self._placed(source, *events)
 
     # ------------------------------------------------------------------ inside
 
@@ -741,6 +759,25 @@ class Engine:
         if self.on_originals is not None:
             self.on_originals(originals)
 
+    def _placed(
+        self,
+        source: int,
+        events: list[Any],
+        times: list[int],
+        positions: list[int],
+        originals: Sequence[Any],
+    ) -> list[Any]:
+        """The events with time, place and original set."""
+        identity = self._identities.of(source, originals[0])
+        for event, time, position, original in zip(
+            events, times, positions, originals, strict=True
+        ):
+            event.t = time
+            event.pos = position
+            event.raw = original
+            event.src = identity
+        return events
+
     def _feed_in_order(self, source: int, block: Block) -> bool:
         """Takes a block of lines the short way, where it is open: one source without delay, and
         events that come in order. Events that no rule can use only move the clock, so they are left
@@ -756,7 +793,7 @@ class Engine:
         events, times, scale = decoded
         if times[0] * scale < self.program.time:
             return False
-        name, wanted = self._names[0], []
+        wanted, identity = [], self._identities.of(0, block.lines[0])
         positions = accumulate(map(len, block.lines), initial=block.offset)
         for event, time, position, line in compress(
             zip(events, times, positions, block.lines, strict=False), self.program.useful(events)
@@ -764,7 +801,7 @@ class Engine:
             event.t = time * scale
             event.pos = position
             event.raw = line
-            event.src = name
+            event.src = identity
             wanted.append(event)
         self._count_in(events, block.lines)
         self._order.pass_over(source, times[-1] * scale)
@@ -858,7 +895,8 @@ class Engine:
         for event, by in self._order.take_late():
             self._late += 1
             self._late_max = max(self._late_max, by)
-            late = LateEvent(event.src, event.pos, event.t, by, event.raw)
+            source = self._identities.name_of(event.src)
+            late = LateEvent(source, event.pos, event.t, by, event.raw)
             if self.keeper is not None:
                 self.keeper.note("late", (late.source, late.position), late_record(late))
             if self.on_late is not None:
@@ -871,22 +909,6 @@ class Engine:
             self.keeper.note("reject", place, reject_record(source, reject))
         if self.on_reject is not None:
             self.on_reject(source, reject)
-
-
-def _placed(
-    name: str,
-    events: list[Any],
-    times: list[int],
-    positions: list[int],
-    originals: Sequence[Any],
-) -> list[Any]:
-    """The events with time, place and original set."""
-    for event, time, position, original in zip(events, times, positions, originals, strict=True):
-        event.t = time
-        event.pos = position
-        event.raw = original
-        event.src = name
-    return events
 
 
 def _ignore(_source: str, _reject: Reject) -> None:

@@ -14,11 +14,13 @@ import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from cep.source.base import Block, Input, Part, Reject, Start
 from cep.source.parts import Contents, find
 from cep.state.store import SourceRow
+from cep.state.values import json_text
 
 NEVER = -(2**63)
 Frontier = tuple[int, int]
@@ -148,6 +150,51 @@ class Tracker:
     def can_resume(self) -> bool:
         """Whether waiting events can be read again."""
         return self.input is not None and self.input.can_resume
+
+
+class Identities:
+    """What the sources of a run are in the ids of matches: a short hash of the first record that is
+    an event, so that path, copies and compression make no difference, and a file may grow.
+
+    It is known when that event has been read. Sources that begin alike are told apart by a number,
+    in their order. One that was read before keeps the identity that it had; its name, where the
+    state is of a time before there were any.
+    """
+
+    def __init__(self, names: Sequence[str], entries: Mapping[str, Mapping[str, Any]]) -> None:
+        self._names = names
+        self._known: list[str | None] = [
+            entries[key_of(name)].get("identity", name) if key_of(name) in entries else None
+            for name in names
+        ]
+
+    def known(self, index: int) -> str | None:
+        """The identity of a source, if one of its events has been read."""
+        return self._known[index]
+
+    def of(self, index: int, first: bytes | Mapping[str, Any]) -> str:
+        """The identity of a source of which an event comes now, with this original."""
+        known = self._known[index]
+        if known is None:
+            known = self._untaken(_hash_of(first))
+            self._known[index] = known
+        return known
+
+    def _untaken(self, own: str) -> str:
+        number, identity = 1, own
+        while identity in self._known:
+            number += 1
+            identity = f"{own}#{number}"
+        return identity
+
+    def name_of(self, identity: str) -> str:
+        """The name of the source that has this identity."""
+        return self._names[self._known.index(identity)] if identity in self._known else identity
+
+
+def _hash_of(original: bytes | Mapping[str, Any]) -> str:
+    line = original.strip() if isinstance(original, bytes) else json_text(dict(original)).encode()
+    return blake2b(line, digest_size=8).hexdigest()
 
 
 def common_frontier(trackers: Sequence[Tracker], clock: int | None) -> Frontier:

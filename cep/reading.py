@@ -196,10 +196,10 @@ def _run_in_sorted_order(
 
     def events() -> Iterator[Any]:
         done = 0
-        for source in sources:
+        for index, source in enumerate(sources):
             end = 0
             for block in source.blocks():
-                yield from engine.decode(source.name, block)
+                yield from engine.decode(index, block)
                 end = block.place_after[0]
                 if on_progress is not None:
                     on_progress(done + end)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from cep.cli.outputs import refuse_overwriting
 from cep.cli.reloading import tell_changes
-from cep.cli.rule_files import source_name
 from cep.cli.speech import Problem, counted, say, warn
 from cep.sink.leftovers import LeftoverFile
 from cep.sink.text import printable
@@ -78,7 +77,7 @@ def open_inputs(
     from cep.source import open_source
 
     if engine.keeper is None:
-        return [open_source(path, format, reading, name=source_name(path)) for path in paths]
+        return [open_source(path, format, reading) for path in paths]
     return [
         open_source(one.path, format or one.format, reading, start=one.start, name=one.name)
         for one in assign(paths, engine.known_sources)

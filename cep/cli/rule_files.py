@@ -49,15 +49,6 @@ def pack_log(argument: str) -> Path | None:
     return path if path.suffix not in ("", SUFFIX) and path.is_file() else None
 
 
-def source_name(path: str) -> str:
-    """The name of an input: its path, or `pack:NAME/LOG`, which is the same in all installations
-    (ids of matches depend on it)."""
-    try:
-        return PACK + Path(path).resolve().relative_to(packs_folder()).as_posix()
-    except (ValueError, OSError):
-        return path
-
-
 def rule_files(arguments: Iterable[str]) -> list[str]:
     """The rule files that the arguments name, each once, folders in the order of their paths.
 
