@@ -1,9 +1,11 @@
 """Event time: any form a log may hold goes in, integer microseconds since the epoch, UTC, come out.
 
-Text is ISO 8601 / RFC 3339, numbers are seconds, millis, micros or nanos by their magnitude, and
-what cannot be read, or lies outside the years 1 to 9999, is None: the caller rejects the event.
-Fractions finer than a microsecond are cut off, except in floats, which are rounded to the nearest
-microsecond, because a float of seconds is not exact to begin with.
+Text is ISO 8601 / RFC 3339; that of web servers (`05/Mar/2026:10:00:00 +0000`), that of mails (RFC
+2822), and quoted numbers of 9, 10, 13, 16 or 19 digits, which can be nothing but epochs, are read
+too. Numbers are seconds, millis, micros or nanos by their magnitude, and what cannot be read, or
+lies outside the years 1 to 9999, is None: the caller rejects the event. Fractions finer than a
+microsecond are cut off, except in floats, which are rounded to the nearest microsecond, because a
+float of seconds is not exact to begin with.
 
 Magnitudes: numbers below 1e11 are seconds (up to the year 5138), below 1e14 millis (from 1973),
 below 1e17 micros, all others nanos. Rules that need other limits say `time f as millis`.
@@ -42,6 +44,18 @@ _LOOSE = re.compile(
     r"(?P<fraction>[.,]\d+)?)? ?(?P<zone>[Zz]|UTC|GMT|[+-]\d\d:?(?:\d\d)?)?",
     re.ASCII,
 )
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_WEB = re.compile(
+    rf"(?P<day>\d\d)/(?P<month>{'|'.join(_MONTHS)})/(?P<year>\d{{4}}):(?P<clock>\d\d:\d\d:\d\d)"
+    r"(?: (?P<zone>[+-]\d{4}))?",
+    re.ASCII,
+)
+_MAIL = re.compile(
+    rf"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), )?(?P<day>\d\d?) (?P<month>{'|'.join(_MONTHS)}) "
+    r"(?P<year>\d{4}) (?P<clock>\d\d:\d\d(?::\d\d)?) (?P<zone>[+-]\d{4}|GMT|UTC|UT|Z)",
+    re.ASCII,
+)
+_EPOCH_TEXT = re.compile(r"\d{9,10}(?:\.\d{1,30})?|\d{13}|\d{16}|\d{19}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)", re.ASCII)
 
@@ -62,6 +76,8 @@ def parse_time(
     1588205199824370
     >>> parse_time("1970-01-01 01:00", timezone="Europe/Paris")
     0
+    >>> parse_time("01/Jan/1970:00:00:01 +0000"), parse_time("Thu, 1 Jan 1970 00:00:01 GMT")
+    (1000000, 1000000)
     >>> parse_time("yesterday") is None
     True
     """
@@ -180,7 +196,8 @@ def _from_text(text: str, unit: Unit | None, zone: tzinfo) -> int | None:
     try:
         return _from_datetime(datetime.fromisoformat(text), zone)
     except ValueError:
-        return _from_loose_text(text.strip(), zone)
+        loose = _from_loose_text(text.strip(), zone)
+        return _from_other_text(text.strip(), zone) if loose is None and unit is None else loose
 
 
 def _from_loose_text(text: str, zone: tzinfo) -> int | None:
@@ -202,6 +219,20 @@ def _from_loose_text(text: str, zone: tzinfo) -> int | None:
     except ValueError:
         return None
     return micros + 1_000_000 if leap else micros
+
+
+def _from_other_text(text: str, zone: tzinfo) -> int | None:
+    """Forms that are not ISO 8601 and yet cannot be mistaken: of web servers, of mails, epochs."""
+    if _EPOCH_TEXT.fullmatch(text):
+        return _from_decimal(Decimal(text), None)
+    match = _WEB.fullmatch(text) or _MAIL.fullmatch(text)
+    if match is None:
+        return None
+    month = _MONTHS.index(match["month"]) + 1
+    written = match["zone"] or ""
+    offset = written if written[:1] in ("+", "-") else "Z" if written else ""
+    day = f"{match['year']}-{month:02}-{int(match['day']):02}"
+    return _from_loose_text(f"{day}T{match['clock']}{offset}", zone)
 
 
 def _from_datetime(moment: datetime, zone: tzinfo) -> int:

@@ -38,6 +38,51 @@ def test_forms_of_iso_8601(text: str) -> None:
     assert parse_time(text) == NOON
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "19/Oct/2020:12:00:00 +0000",
+        "19/Oct/2020:14:00:00 +0200",
+        "19/Oct/2020:12:00:00",
+        "Mon, 19 Oct 2020 12:00:00 GMT",
+        "Mon, 19 Oct 2020 12:00:00 +0000",
+        "19 Oct 2020 08:00 -0400",
+        "1603108800",
+        " 1603108800.0 ",
+        "1603108800000",
+        "1603108800000000",
+        "1603108800000000000",
+    ],
+)
+def test_forms_of_other_texts(text: str) -> None:
+    assert parse_time(text) == NOON
+    assert parse_time(text, "iso") is None
+
+
+def test_other_texts_without_a_zone_are_in_the_zone_of_the_stream() -> None:
+    assert parse_time("19/Oct/2020:14:00:00", timezone="Europe/Paris") == NOON
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "20201019120000",  # a date and a time, or millis of the year 2610
+        "202010191200",
+        "16031088000",
+        "-1603108800",
+        "16031088",
+        "32/Oct/2020:12:00:00 +0000",
+        "10/19/2020 12:00:00",
+        "19/10/2020",
+        "Mon, 19 Oct 2020 12:00:00",
+        "Mon, 19 Oct 2020 12:00:00 EST",
+        "Mon, 30 Feb 2020 12:00:00 GMT",
+    ],
+)
+def test_what_could_be_read_in_two_ways_is_no_time(text: str) -> None:
+    assert parse_time(text) is None
+
+
 def test_fractions() -> None:
     assert parse_time("2020-10-19T12:00:00.104Z") == NOON + 104_000
     assert parse_time("2020-10-19T12:00:00.1Z") == NOON + 100_000
