@@ -669,6 +669,16 @@ _MEANING: tuple[Code, ...] = (
         ),
     ),
     Code(
+        "E079",
+        "a group that an expression does not have",
+        page(
+            "`capture` takes a group of a regular expression by its number, counted by opening "
+            "parentheses, or by its name. With one that is not there every call would fail.",
+            r"rule ip { on l: log where capture(message, /from (\S+)/, 2) == user }",
+            r"rule ip { on l: log where capture(message, /from (\S+)/, 1) == user }",
+        ),
+    ),
+    Code(
         "W001",
         "a field used as two types",
         page(

@@ -56,6 +56,23 @@ def compile_problem(pattern: str, flags: str = "") -> str | None:
     return None
 
 
+def group_problem(pattern: str, group: object) -> str | None:
+    r"""Why an expression has no such group, by number or name; None when it has.
+
+    >>> group_problem(r"(\d+)", 1), group_problem(r"(\d+)", 2)
+    (None, 'there is no group 2: the expression has 1 group')
+    """
+    expression = compiled(pattern)
+    if isinstance(group, str):
+        names = sorted(expression.groupindex)
+        there = f"its groups are called {', '.join(names)}" if names else "it has no named groups"
+        return None if group in names else f"there is no group `{group}`: {there}"
+    if isinstance(group, int) and 0 <= group <= expression.groups:
+        return None
+    plural = "" if expression.groups == 1 else "s"
+    return f"there is no group {group}: the expression has {expression.groups} group{plural}"
+
+
 def _reason(error: Exception, pattern: str) -> str:
     said = error.args[0] if error.args else ""
     reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from cep.compile.environment import Surroundings
+from cep.compile.expressions import said
 from cep.compile.match_code import MatchCode
 from cep.compile.observers import (
     CompiledObserver,
@@ -393,6 +394,10 @@ def window_plan(rule: checked.Rule, careful: Careful) -> WindowPlan:
         step=pattern.step,
         maximum=pattern.maximum,
         timezone=pattern.timezone,
+        says=tuple(
+            f"{f.function}({said(f.argument) if f.argument is not None else ''})"
+            for f in pattern.fields
+        ),
     )
 
 

@@ -290,8 +290,8 @@ class RuleRun(Reporting):
             return 0 if old is None else old
         try:
             return finite(new) if old is None else old + finite(new)
-        except (TypeError, ValueError, OverflowError):
-            return self._spoiled()
+        except (TypeError, ValueError, OverflowError) as error:
+            return self._spoiled("sum or avg of a loop", new, error)
 
     step_total = step_sum
 
@@ -307,8 +307,8 @@ class RuleRun(Reporting):
         """The average that `step_avg` has carried along."""
         try:
             return carried[0] / carried[1] if carried else None
-        except OverflowError:
-            self.careful.failures += 1
+        except OverflowError as error:
+            self.careful.failed("avg of a loop", reason=error)
             return None
 
     def step_min(self, old: Any, new: Any) -> Any:
@@ -327,12 +327,12 @@ class RuleRun(Reporting):
             if new.__class__ is not str:
                 finite(new)
             return new if old is None else choose(old, new)
-        except (TypeError, ValueError):
-            return self._spoiled()
+        except (TypeError, ValueError) as error:
+            return self._spoiled("min or max of a loop", new, error)
 
-    def _spoiled(self) -> bool:
+    def _spoiled(self, said: str, value: Any, error: Exception) -> bool:
         """What is carried of an aggregate that a value does not fit: it is null from then on."""
-        self.careful.failures += 1
+        self.careful.failed(said, [value], error)
         return False
 
     def limit(self, state: Any, time: int) -> None:

@@ -76,6 +76,12 @@ class WindowPlan:
     step: int | None = None
     maximum: int | None = None
     timezone: str | None = None
+    says: tuple[str, ...] = ()
+    """The aggregates as the rule has them."""
+
+    def said(self, i: int) -> str:
+        """Aggregate `i` as the rule has it."""
+        return self.says[i] if self.says else f"aggregate {i + 1}"
 
     @property
     def inclusive(self) -> bool:
@@ -101,7 +107,6 @@ class Bucket:
     """The aggregates of the events in one window."""
 
     __slots__ = (
-        "careful",
         "cells",
         "count",
         "end",
@@ -109,11 +114,12 @@ class Bucket:
         "last",
         "marked",
         "misfits",
+        "plan",
         "start",
     )
 
     def __init__(self, plan: WindowPlan, start: int, end: int) -> None:
-        self.careful = plan.careful
+        self.plan = plan
         self.cells = [make() for make in plan.aggregates]
         self.misfits = [0] * len(self.cells)
         self.start = start
@@ -134,13 +140,13 @@ class Bucket:
             if value is not None:
                 try:
                     cell.add(value)
-                except (TypeError, ValueError):
+                except (TypeError, ValueError) as error:
+                    self.plan.careful.failed(self.plan.said(i), [value], error)
                     kept = self._without(kept, i)
         return kept
 
     def _without(self, values: Sequence[Any], i: int) -> Sequence[Any]:
         """The values, the one that aggregate `i` could not take marked."""
-        self.careful.failures += 1
         self.misfits[i] += 1
         return [*values[:i], MISFIT, *values[i + 1 :]]
 

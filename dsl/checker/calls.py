@@ -23,6 +23,7 @@ from dsl.checked import (
     Local,
     LoopValue,
     NamedList,
+    Pattern,
     Quantified,
     StepAggregate,
     StepField,
@@ -46,6 +47,7 @@ from dsl.functions import (
     WINDOW_ONLY,
 )
 from dsl.items import network_problem
+from dsl.regex import group_problem
 from dsl.types import Type
 
 if TYPE_CHECKING:
@@ -126,6 +128,8 @@ def _ordinary(resolver: Resolver, signature: FunctionSignature, expr: ast.Call) 
             return BROKEN
     if name == "cidr":
         _check_networks(resolver, arguments[1:])
+    if name == "capture" and len(arguments) == 3:
+        _check_group(resolver, arguments[1], arguments[2])
     return CallFunction(name, tuple(arguments), type=signature.result, span=expr.span)
 
 
@@ -140,6 +144,16 @@ def _check_networks(resolver: Resolver, networks: list[Value]) -> None:
                 resolver.wrong(
                     "E078", item.span, problem, help="for example `10.0.0.0/8`, `2001:db8::/32`"
                 )
+
+
+def _check_group(resolver: Resolver, pattern: Value, group: Value) -> None:
+    """Report a constant group that the constant expression does not have: no call could succeed."""
+    if isinstance(pattern, Pattern) and isinstance(group, Const) and group.value is not None:
+        problem = group_problem(pattern.pattern, group.value)
+        if problem is not None:
+            resolver.wrong(
+                "E079", group.span, problem, help="a group is a part in parentheses; 0 is the whole"
+            )
 
 
 def _wanted(signature: FunctionSignature, count: int) -> list[Type]:

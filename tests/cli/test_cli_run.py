@@ -69,14 +69,14 @@ def test_the_first_of_the_unknown_conditions_is_shown(
         "rule b { by user  aggregate login over tumbling 1m { s = sum(code) }  having s > 3 }\n"
         "rule c { by user  sequence within 1m { x: login{3} }  having sum(x.code) > 0 }\n"
         "rule d { on login where any(xs, x, x > 1) }\n"
-        "rule e { by user  sequence within 1m { x: login{2} where sum(code) >= 0 } }\n"
-        "rule f { by user  sequence within 1m { x: login{2} where max(code) >= 0 } }\n"
+        "rule e { by user  sequence within 1m { x: login{3} where sum(code) > 0 or n < 9 } }\n"
+        "rule f { by user  sequence within 1m { x: login{3} where max(code) > 0 or n < 9 } }\n"
     )
     events = [
-        {"type": "login", "time": 1, "user": "bob", "code": "xyz"},
-        {"type": "login", "time": 2, "user": "ann", "code": "abc" * 30},
-        {"type": "login", "time": 3, "user": "ann", "code": "abc", "xs": ["q"]},
-        {"type": "login", "time": 4, "user": "ann", "code": "abc", "xs": 7},
+        {"type": "login", "time": 1, "user": "bob", "code": "xyz", "n": 1},
+        {"type": "login", "time": 2, "user": "ann", "code": "abc" * 30, "n": 1},
+        {"type": "login", "time": 3, "user": "ann", "code": "abc", "xs": ["q"], "n": 1},
+        {"type": "login", "time": 4, "user": "ann", "code": "abc", "xs": 7, "n": 1},
     ]
     (tmp_path / "l.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
     said = cep("run", rules, "l.jsonl").err

@@ -22,12 +22,12 @@ answer, since what raises too early only leads to the careful form.
 
 from __future__ import annotations
 
-from cep.compile.expressions.careful_form import CarefulForm
+from cep.compile.expressions.careful_form import CarefulForm, said
 from cep.compile.expressions.env import Env
 from cep.compile.expressions.fast_form import FastForm
 from dsl.checked import Value
 
-__all__ = ["Env", "careful", "careful_value", "compute", "falsity", "truth"]
+__all__ = ["Env", "careful", "careful_value", "compute", "falsity", "said", "truth"]
 
 
 def truth(value: Value, env: Env) -> str:

@@ -30,6 +30,14 @@ from dsl.checked import (
     Value,
 )
 
+_LONGEST = 80
+
+
+def said(value: Value) -> str:
+    """A value as the rule says it, on one line that is not too long."""
+    text = " ".join(value.span.text.split()) or type(value).__name__
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
 
 class CarefulForm:
     """Writes the careful forms of one expression, out of the methods of `Careful`.
@@ -89,18 +97,19 @@ class CarefulForm:
             return self._first_present(choices(value))
         call = as_call(value, self.analysis)
         assert call is not None, f"no code for {type(value).__name__}"
-        return self._call(call)
+        return self._call(value, call)
 
-    def _call(self, call: Call) -> str:
+    def _call(self, value: Value, call: Call) -> str:
         arguments = ", ".join(map(self._value, call.operands))
         method = "call" if call.strict else "attempt"
-        return f"{self.env.careful}.{method}({self.env.constant(call.function)}, {arguments})"
+        function = self.env.constant(call.function)
+        return f"{self.env.careful}.{method}({said(value)!r}, {function}, {arguments})"
 
     def _comparison(self, value: Comparison) -> str:
         positive = replace(value, op="==") if value.op == "!=" else value
         call = as_call(positive, self.analysis)
         assert call is not None
-        code = self._call(call)
+        code = self._call(value, call)
         return code if positive is value else f"{self.env.careful}.negate({code})"
 
     def _negation(self, value: Negation) -> str:
@@ -113,7 +122,7 @@ class CarefulForm:
         if is_leaf(value.operand):
             return f"bool({self.env.is_missing(value.operand)})"
         call = missing_test(value.operand)
-        return "False" if call is None else self._call(call)
+        return "False" if call is None else self._call(value, call)
 
     def _combined(self, value: Conjunction | Disjunction) -> str:
         decisive = isinstance(value, Disjunction)
@@ -126,7 +135,8 @@ class CarefulForm:
     def _quantified(self, value: Quantified) -> str:
         elements = self.env.constant(functions.elements)
         name, variable = self.env.temporary(), self.env.temporary()
-        array = f"({name} := {self.env.careful}.call({elements}, {self._value(value.array)}))"
+        values = f"{said(value.array)!r}, {elements}, {self._value(value.array)}"
+        array = f"({name} := {self.env.careful}.call({values}))"
         outside = self.locals
         self.locals = {**outside, value.variable: variable}
         condition = self._answer(value.condition)
