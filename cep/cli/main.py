@@ -22,6 +22,7 @@ from cep.cli.speech import OUT_OF_MEMORY, complain
 
 COMMANDS = {
     "run": "Run rules over logs and write what they find.",
+    "peek": "Show the first records of an input, and its fields.",
     "check": "Check rule files: problems, and what bounds each rule.",
     "test": "Run the tests that stand in rule files.",
     "fmt": "Format rule files.",

@@ -95,6 +95,18 @@ RULES = RulesType()
 CommandT = TypeVar("CommandT", bound=Callable[..., object])
 
 
+def format_option(command: CommandT) -> CommandT:
+    """Adds `--format`, which every command that reads inputs takes."""
+    option = click.option(
+        "--format",
+        metavar="FORMAT",
+        help="Format of the inputs: jsonl, json, csv, tsv, logfmt, syslog, access (logs of Apache "
+        "and nginx), text, parquet or regex:PATTERN. By default it is told by their names and "
+        "contents.",
+    )
+    return option(command)
+
+
 def loading_options(command: CommandT) -> CommandT:
     """Adds `--set` and `--type-field`, which every command that loads rules takes."""
     setting = click.option(

@@ -104,7 +104,7 @@ def _files_in(folder: Path) -> list[str]:
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Rule files and inputs, told apart by what they look like. Raises `Problem` without rules."""
     rules = [argument for argument in arguments if is_rules(argument)]
-    inputs = [_input(argument) for argument in arguments if not is_rules(argument)]
+    inputs = [input_path(argument) for argument in arguments if not is_rules(argument)]
     if not rules:
         given = f" among: {' '.join(inputs)}" if inputs else ""
         raise click.UsageError(
@@ -113,6 +113,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return rule_files(rules), inputs
 
 
-def _input(argument: str) -> str:
+def input_path(argument: str) -> str:
+    """The path of an input that is named by its path or as `pack:NAME/LOG`."""
     log = pack_log(argument) if argument.startswith(PACK) else None
     return argument if log is None else str(log)

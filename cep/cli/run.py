@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from cep.cli.parameters import DURATION, RULES, SIZE, SOURCE_DELAY, loading_options
+from cep.cli.parameters import DURATION, RULES, SIZE, SOURCE_DELAY, format_option, loading_options
 from cep.cli.rule_files import split_arguments
 from cep.cli.session import RunOptions, execute
 
@@ -37,11 +37,7 @@ AT_END = ("undecided", "assume-quiet", "discard")
     metavar="SECONDS",
     help="How long COMMAND may take for one match.",
 )
-@click.option(
-    "--format",
-    metavar="FORMAT",
-    help="Format of the inputs; by default it is told by their names and contents.",
-)
+@format_option
 @click.option(
     "--rule",
     multiple=True,

@@ -124,7 +124,7 @@ class Sample:
                     seen.setdefault(value)
                 if Told(path, value) in self.types:
                     kinds.append(Told(path, value))
-        for path, value in _leaves(record, LEVELS):
+        for path, value in fields_of(record):
             for kind in kinds:
                 if path in self.types[kind] or len(self.types[kind]) < MOST:
                     types = self.types[kind].setdefault(path, set())
@@ -132,7 +132,7 @@ class Sample:
                         types.add(type_name(value))
 
 
-def _leaves(record: Mapping[Any, Any], levels: int) -> Iterator[tuple[Path, Any]]:
+def fields_of(record: Mapping[Any, Any], levels: int = LEVELS) -> Iterator[tuple[Path, Any]]:
     """The fields of a record with their paths, a flat `a.b` like a nested one."""
     for name, value in record.items():
         own = (str(name),)
@@ -140,7 +140,7 @@ def _leaves(record: Mapping[Any, Any], levels: int) -> Iterator[tuple[Path, Any]
         if "." in own[0]:
             yield tuple(own[0].split(".")), value
         if isinstance(value, Mapping) and levels > 1:
-            yield from ((own + path, inner) for path, inner in _leaves(value, levels - 1))
+            yield from ((own + path, inner) for path, inner in fields_of(value, levels - 1))
 
 
 def type_name(value: object) -> str:

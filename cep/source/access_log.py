@@ -2,9 +2,11 @@
 
 `192.0.2.1 - ann [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326 "referer" "agent"`
 
-Fields: `client`, `ident`, `user`, `timestamp` (ISO text), `request`, `method`, `path`, `query`,
-`protocol`, `status`, `bytes`, `referer`, `user_agent`, and `extra` for what a server adds at the
-end. `-` is missing. A request that is no HTTP (scanners send such) has only `request`.
+Lines of the form that Apache calls `vhost_combined` begin with the host that was asked and its port
+(`example.com:443 192.0.2.1 - …`): `vhost` and `port`. Fields of all: `client`, `ident`, `user`,
+`timestamp` (ISO text), `request`, `method`, `path`, `query`, `protocol`, `status`, `bytes`,
+`referer`, `user_agent`, and `extra` for what a server adds at the end. `-` is missing. A request
+that is no HTTP (scanners send such) has only `request`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ _USUAL = re.compile(
     r'([1-9]\d\d) (0|[1-9]\d{0,17}|-)(?: "([^"\\]*)" "([^"\\]*)")?',
     re.ASCII,
 )
+_VHOST = re.compile(r"([A-Za-z0-9._-]{1,253}):(\d{1,5}) (?=\S+ \S+ [^\[]{1,300} \[)", re.ASCII)
 _REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: (HTTP/\S+))?")
 _ESCAPE = re.compile(r'\\(["\\])')
 _NAMES = (
@@ -53,6 +56,9 @@ def read_access_line(line: str) -> Record:
     """The fields of a line; `BadRecord` where it is none of an access log."""
     if (usual := _USUAL.fullmatch(line)) and (stamp := web(usual[4])):
         return _usual(usual, stamp[0])
+    if vhost := _VHOST.match(line):
+        asked: Record = {"vhost": vhost[1], "port": int(vhost[2])}
+        return asked | read_access_line(line[vhost.end() :])
     match = _LINE.fullmatch(line)
     if match is None:
         raise BadRecord("no line of an access log")

@@ -257,10 +257,33 @@ class TestAccessLog:
         assert records[3]["extra"] == '0.003 "x"'
         assert records[4]["user"] == "a b"
 
+    def test_the_host_that_was_asked(self, tmp_path: Path) -> None:
+        line = self.COMBINED.replace("frank", "frank b")
+        for start, added in (
+            ("example.com:443 ", {"vhost": "example.com", "port": 443}),
+            ("10.0.0.1:8080 ", {"vhost": "10.0.0.1", "port": 8080}),
+            ("", {}),
+        ):
+            records, rejects = read(tmp_path / "a.log", f"{start}{line}\n")
+            (plain,), _ = read(tmp_path / "b.log", f"{line}\n")
+            assert (records, rejects) == ([{**added, **plain}], [])
+            assert plain["user"] == "frank b"
+        usual = 'example.com:80 1.2.3.4 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.1" 200 5'
+        (record,), _ = read(tmp_path / "c.log", usual)
+        assert (record["vhost"], record["client"], record["status"]) == (
+            "example.com",
+            "1.2.3.4",
+            200,
+        )
+        (record,), _ = read(tmp_path / "d.log", usual.replace("example.com:80 1.2.3.4", "host:80"))
+        assert record["client"] == "host:80"
+
     @pytest.mark.parametrize(
         "line",
         [
             "hello",
+            "a:1 " * 30_000,
+            "a:1 - - " + "[" * 100_000,
             '1.2.3.4 - - [yesterday] "GET / HTTP/1.0" 200 1',
             '1.2.3.4 - - [10/Foo/2000:13:55:36 +0000] "GET / HTTP/1.0" 200 1',
             '1.2.3.4 - - [10/Oct/2000:13:55:36 +0000] "GET / HTTP/1.0 200 1',
