@@ -459,7 +459,9 @@ class RuleRun(Reporting):
             for run in held_in(state, slot) or ():
                 end = self._way_ends(run, slot)
                 if end is None or end > at or slot.deadline is not None:
-                    alive.add(run[NEWEST_START])
+                    kept_until = self._kept_until(run, slot)
+                    if kept_until is None or kept_until > at:
+                        alive.add(run[NEWEST_START])
                 else:
                     ended.setdefault(run[NEWEST_START], []).append(run)
         for start in sorted(ended):
