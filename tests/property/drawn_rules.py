@@ -27,7 +27,7 @@ DECLARED = """stream AB from A, B { where n != 3 }
 stream N { where n > 0 or j == 1 }
 list ks = [1, 2, 7]
 """
-WIDE_STREAMS = ["O", "M", "D", "D", "OD"]
+WIDE_STREAMS = ["O", "M", "D", "D", "OD", "F"]
 WIDE = """stream O from A { dedup by n for 3s }
 stream M from B, C where j is not null { select { k = k  n = n + 1  j = j  m = n } }
 stream OD from O, D where n is not null { dedup by k, n for 2s }
@@ -45,6 +45,13 @@ DERIVED = [
     "aggregate B over sliding 3s { c = count() }  having c > 1  emit D { n = c  j = c }",
 ]
 """What a rule beside the drawn one may be: it makes the events of D."""
+DERIVED_AGAIN = [
+    "on d: D where n > 0  emit F { n = d.n  j = d.j }",
+    "sequence within 2s { a: D  b: A }  emit F { n = a.n  j = b.n }",
+    "sequence { a: D  no B within 1s }  start latest  emit F { n = a.n  j = 1 }",
+    "aggregate OD over session gap 2s { c = count() }  emit F { n = c  j = 2 }",
+]
+"""And a second one, which makes those of F from them."""
 NUMBERS = [0, 1, 2, 3, 0, 1, 2, 3, None, "x", 1.0, True]
 OTHERS = [1, 1, 1, 2, 2, None, "1"]
 DURATIONS = ["1s", "2s", "3s", "5s", "8s"]
@@ -339,7 +346,10 @@ class RuleWriter:
         if not self.wide:
             return DECLARED
         name = self.one(["q", "s"])
-        return f"{DECLARED}{WIDE}rule {name} {{ by k  {self.one(DERIVED)} }}\n"
+        rules = f"rule {name} {{ by k  {self.one(DERIVED)} }}\n"
+        if self.chance(40):
+            rules += f"rule {self.one(['a', 'z'])} {{ by k  {self.one(DERIVED_AGAIN)} }}\n"
+        return f"{DECLARED}{WIDE}{rules}"
 
     def window_rule(self) -> str:
         """The text of an aggregate rule named r."""
