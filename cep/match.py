@@ -34,7 +34,8 @@ class MatchFormat:
     """What the matches of one rule have in common, and the generated functions that describe them.
 
     `step_of`: the step (by number) of each position of the automaton. `loops`: steps whose events
-    are shown as an array. `emits`: (stream, fields of the event) for each `emit`.
+    are shown as an array. `path`: the positions of the events of a bare run.
+    `emits`: (stream, fields of the event) for each `emit`.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class MatchFormat:
     steps: tuple[str, ...]
     loops: frozenset[str]
     step_of: tuple[int, ...]
+    path: tuple[int, ...]
     careful: Any
     identity: Callable[[Any, int], Any]
     having: Callable[..., Any] | None = None
@@ -130,8 +132,11 @@ class Match:
         self._more: _More | None = None if window is None else _More(window)
 
     def _nodes(self) -> list[Any]:
-        """The history. Where it is a chain the engine gives its newest node only."""
-        if self._history.__class__ is tuple:
+        """The history. Where it is a chain the engine gives its newest node only, and where runs
+        are bare their events."""
+        if self._history.__class__ is tuple and self._form.path:
+            self._history = list(zip(self._history, self._form.path, strict=True))
+        elif self._history.__class__ is tuple:
             node: Any = self._history
             nodes = []
             while node is not None:

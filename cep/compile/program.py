@@ -386,6 +386,7 @@ def match_format(
         steps=steps,
         loops=compiled.automaton.loops,
         step_of=tuple(steps.index(place.step) for place in compiled.automaton.positions),
+        path=compiled.automaton.path,
         careful=careful,
         identity=_identity(compiled.identities),
         having=made.get("having"),

@@ -32,9 +32,10 @@ from cep.plan.automaton import Automaton, State, Variable
 from cep.plan.build import build, steps_of
 from cep.plan.dispatch import Dispatch, dispatch, mentioned
 from cep.plan.fingerprint import Fingerprint, fingerprint, meaning
-from cep.plan.states import group_bounds, reach_of, tracked, variables_in
+from cep.plan.states import group_bounds, place_of, reach_of, tracked, variables_in
 from cep.plan.streams import Streams
 from cep.runtime import aggregates
+from cep.runtime.bare import BareRuns
 from cep.runtime.careful import Careful
 from cep.runtime.rule import RulePlan, Slot
 from cep.runtime.runs import Layout, Skip
@@ -199,7 +200,7 @@ def _compile(
     rule = automaton.rule
     shape = compiled.shape
     earlier = compiled.earlier.get(rule.name)
-    plan = _plan(automaton)
+    plan = _plan(automaton, shape)
     if earlier is not None:
         automaton = replace(automaton, openings=[], quiet=[])
     found = dispatch(
@@ -312,7 +313,7 @@ def _identities(automaton: Automaton, compiled: CompiledRules) -> tuple[str | No
 # ---------------------------------------------------------------------------- the runtime's view
 
 
-def _plan(automaton: Automaton) -> RulePlan | WindowRulePlan:
+def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
     rule = automaton.rule
     if isinstance(rule.pattern, checked.WindowPattern):
         return WindowRulePlan(
@@ -332,7 +333,7 @@ def _plan(automaton: Automaton) -> RulePlan | WindowRulePlan:
             greed=tuple(automaton.greed[step] for step in steps),
             plain=_is_plain(automaton),
         ),
-        slots=tuple(_slot(automaton, state) for state in automaton.states),
+        slots=tuple(_slot(automaton, state, shape) for state in automaton.states),
         quiet=tuple(absence.within or 0 for absence in automaton.quiet),
         skip=Skip(rule.skip, skip_step),
         within=automaton.within,
@@ -364,7 +365,7 @@ def _nodes_of(automaton: Automaton) -> tuple[int, ...]:
     return tuple(found[step] for step in automaton.steps)
 
 
-def _slot(automaton: Automaton, state: State) -> Slot:
+def _slot(automaton: Automaton, state: State, shape: EventShape) -> Slot:
     key = state.key
     deadline = key.deadline
     return Slot(
@@ -374,6 +375,19 @@ def _slot(automaton: Automaton, state: State) -> Slot:
         closes=key.close is not None and key.close.on_end,
         within=automaton.within if deadline is None else None,
         reach=reach_of(state) or group_bounds(automaton, state),
+        bare=_bare_runs(automaton, state, shape) if state.path else None,
+    )
+
+
+def _bare_runs(automaton: Automaton, state: State, shape: EventShape) -> BareRuns:
+    seen: list[tuple[int, str] | None] = []
+    for variable in state.variables:
+        place, field = place_of(variable, state, automaton), variable.argument
+        assert isinstance(field, checked.Field)
+        seen.append((place, shape.attributes[field.path]) if place is not None else None)
+    ahead = [other for other in automaton.states if len(other.path) > len(state.path)]
+    return BareRuns(
+        state.path, tuple(seen), tuple((f"s{other.index}", len(other.path)) for other in ahead)
     )
 
 

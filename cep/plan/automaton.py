@@ -182,7 +182,8 @@ class State:
     `after_absence[a]`: the state of a run after an event of absence a (None: there is no way on, so
     that it closes or is dead). `after_until[u]`: after an event that ends the repetition.
     `after_pass`: after an event that was not taken. `variables`: what must be kept of a run here.
-    `form`: one, hash, single or list, with `hash_variable` for hash.
+    `form`: one, hash, single or list, with `hash_variable` for hash. `path`: the positions whose
+    events a run here has taken, where it is kept as nothing but these events; () elsewhere.
     """
 
     index: int
@@ -194,6 +195,7 @@ class State:
     variables: tuple[Variable, ...] = ()
     form: str = "list"
     hash_variable: Variable | None = None
+    path: tuple[int, ...] = ()
     rank: int = 0
 
     @property
@@ -234,6 +236,19 @@ class Automaton:
     """Leading absences: none of these events may have come in the time before a first event."""
     loops: frozenset[str]
     """Steps that may take more than one event: their events are shown as an array."""
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """The positions of a complete run, where runs are bare; else ()."""
+        if not self.is_bare:
+            return ()
+        longest = max((state for state in self.states), key=lambda state: len(state.path))
+        return (*longest.path, longest.edges[0].target)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the runs of all states are kept as nothing but their events."""
+        return bool(self.states) and all(state.path for state in self.states)
 
     @property
     def keep(self) -> int | None:

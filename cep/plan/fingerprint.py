@@ -113,7 +113,7 @@ _LENGTHS: Mapping[type, tuple[str, ...]] = {
 """Attributes that are lengths of time."""
 
 _PASSED_OVER: Mapping[type, frozenset[str]] = {
-    State: frozenset({"may_be_bound", "rank"}),
+    State: frozenset({"may_be_bound", "path", "rank"}),
     checked.KeyPart: frozenset({"type"}),
     checked.WindowField: frozenset({"type"}),
 }

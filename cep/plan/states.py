@@ -9,6 +9,9 @@ compiler), and from these the form in which its runs are kept:
 * **hash**: one value can be seen, and the next steps ask for equality with it. One group a value.
 * **single**: a strict place with one way in, so a key never has more than one run there.
 * **list**: anything else. Runs one by one.
+
+In a plain row of steps a run is kept as nothing but the events that it has taken (`State.path`):
+what later conditions see of it stands in these, and the order of the runs is that of the places.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from heapq import heappop, heappush
 from cep.plan.automaton import Absence, Automaton, Edge, Position, State, StateKey, Variable
 from cep.plan.limits import WAITS, TooLarge
 from cep.plan.values import Seen, Tally, looks_back
-from dsl.checked import Comparison, IsMissing, Value
+from dsl.checked import Comparison, Field, IsMissing, Value
 from dsl.source import NOWHERE
 
 STRUCTURAL = frozenset({"before", "began", "counter"})
@@ -37,6 +40,7 @@ def add_states(automaton: Automaton) -> None:
     for state in automaton.states:
         state.form, state.hash_variable = ("list", None) if alone else _form(automaton, state)
     _find_single(automaton)
+    find_paths(automaton)
 
 
 # ---------------------------------------------------------------------------- states
@@ -320,6 +324,81 @@ def _note_way(
     target = automaton.entered[edge.target]
     if target is not None:
         ways[target] += [source] if edge.mode != "any" else [source, source]
+
+
+def find_paths(automaton: Automaton) -> None:
+    """Fills in `State.path` where the pattern is a row of places, each entered in one way."""
+    path = _row(automaton)
+    if path is None or not _takes_in_order(automaton):
+        return
+    for length, position in enumerate(path[:-1], start=1):
+        index = automaton.entered[position]
+        assert index is not None
+        automaton.states[index].path = path[:length]
+
+
+def _row(automaton: Automaton) -> tuple[int, ...] | None:
+    """The positions, first to last, of a pattern in which one follows the other and nothing else
+    is to be kept of a run."""
+    rule, places = automaton.rule, automaton.positions
+    if rule.skip not in ("nothing", "past_last") or rule.start != "each":
+        return None
+    if rule.timeout_alert is not None or rule.timeout_emit or rule.having is not None:
+        return None
+    if rule.limit is not None or rule.keys_from is not None or automaton.keep is None:
+        return None
+    if any(atom.kind != "step" for atom in automaton.atoms) or len(automaton.openings) != 1:
+        return None
+    path = [automaton.openings[0].target]
+    while not places[path[-1]].accepts:
+        edges = places[path[-1]].edges
+        if len(edges) != 1 or not _is_plain_edge(edges[0]) or edges[0].target in path:
+            return None
+        path.append(edges[0].target)
+    plain = all(_is_plain_place(places[index]) for index in path) and not places[path[0]].guards
+    return tuple(path) if plain and len(path) > 1 else None
+
+
+def _is_plain_edge(edge: Edge) -> bool:
+    counts = edge.at_least is not None or edge.below is not None
+    return not (
+        edge.mode == "any" or edge.absences or edge.until is not None or edge.bounds or counts
+    )
+
+
+def _is_plain_place(place: Position) -> bool:
+    waits = place.deadline is not None or place.close is not None
+    return not (waits or (place.edges and place.accepts) or place.counted or place.group_start)
+
+
+def _takes_in_order(automaton: Automaton) -> bool:
+    """Whether runs are always complete in the order in which they began: at every place but the
+    last all that wait there go on together, or there is only one. And whether all that is seen of
+    them are fields of their events."""
+    seen = tracked(automaton)
+    for state in automaton.states:
+        (edge,) = state.edges
+        alone, last = state.form == "single", automaton.entered[edge.target] is None
+        if state.form not in ("list", "single"):
+            return False
+        if automaton.positions[edge.target].guards and not (alone or last):
+            return False
+        if state.after_pass not in (None, state.index):
+            return False
+        for variable in state.variables:
+            is_field = isinstance(variable.argument, Field)
+            if variable.kind not in ("first", "last") or not is_field or variable in seen:
+                return False
+    return True
+
+
+def place_of(variable: Variable, state: State, automaton: Automaton) -> int | None:
+    """Which event of a bare run in `state` a variable is a field of; None: none of them yet."""
+    steps = [automaton.positions[index].step for index in state.path]
+    places = [place for place, step in enumerate(steps) if step == variable.step]
+    if not places:
+        return None
+    return places[0] if variable.kind == "first" else places[-1]
 
 
 def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:

@@ -16,7 +16,9 @@ from typing import Any
 from cep.event import unbox
 from cep.key import key_of
 from cep.match import Match, MatchFormat
+from cep.runtime import bare
 from cep.runtime.aggregates import finite
+from cep.runtime.bare import BareRuns
 from cep.runtime.reporting import Emitted, Reporting
 from cep.runtime.runs import (
     EVENT,
@@ -46,7 +48,7 @@ class Slot:
     where both are given both must be over. `closes`: whether its runs are complete once they can
     go on no further. `within`: the sequence's, where it ends these
     runs. `reach`: (place of the variable it counts from, None: the last event's time; length) of
-    each way on, where all of them are bounded by steps.
+    each way on, where all of them are bounded by steps. `bare`: where runs are only their events.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Slot:
     closes: bool
     within: int | None
     reach: tuple[tuple[int | None, int], ...]
+    bare: BareRuns | None = None
 
     @property
     def grouped(self) -> bool:
@@ -76,6 +79,11 @@ class RulePlan:
     timeouts: bool
     dedup: int | None
     reports: bool
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether runs are kept as nothing but their events (`cep.runtime.bare`)."""
+        return bool(self.slots) and all(slot.bare is not None for slot in self.slots)
 
 
 CROWD = 100
@@ -127,6 +135,8 @@ class RuleRun(Reporting):
         )
         """Whether a wake-up has nothing to do but to take out what is over."""
         self.tells = not self._only_cleans
+        if plan.is_bare:
+            self.finish = self._finish_bare  # type: ignore[method-assign]
         self._deciding: tuple[Any, int] = ((), 0)
 
     # ------------------------------------------------------------------ called by handlers
@@ -167,6 +177,14 @@ class RuleRun(Reporting):
         if self.plan.skip.kind != "past_last":
             self.sweep(state)
         return True
+
+    def _finish_bare(self, state: Any, time: int, finals: list[Any], low: int | None) -> bool:
+        """`finish` where runs are bare: they are complete in the order in which they began, and
+        what a skip drops is no longer there."""
+        skips = self.plan.skip.kind != "nothing"
+        for run in finals[:1] if skips else finals:
+            self.report("match", state.key, time, run)
+        return skips
 
     def _finish_one(self, state: Any, time: int, history: History, low: int | None) -> bool:
         """`finish` for the common case: one run is complete and nothing can stand against it."""
@@ -378,6 +396,9 @@ class RuleRun(Reporting):
         """The wake-up of a key in which nothing is due but the end of its runs: it is forgotten
         when the newest run is over. What is dead beside living runs is passed over wherever it is
         read, so it is only taken out when it has become much."""
+        if self.plan.is_bare:
+            self._clean_bare(state, now)
+            return
         newest = -NEVER
         for slot in self.plan.slots:
             held = getattr(state, slot.name)
@@ -391,6 +412,19 @@ class RuleRun(Reporting):
             self._expire(state, now)
             state.cleaned = state.number
         self.arm(state, max(self.bucket(end) + 1, now + 1))
+
+    def _clean_bare(self, state: Any, now: int) -> None:
+        """The same where runs are bare: those that are over are taken out each time."""
+        low, newest = now - self._life, -NEVER
+        for slot in self.plan.slots:
+            left = bare.living(getattr(state, slot.name), low)
+            setattr(state, slot.name, left)
+            if left is not None:
+                newest = max(newest, bare.newest(left))
+        if newest < low:
+            self.forget(state)
+        else:
+            self.arm(state, max(self.bucket(newest + self._life) + 1, now + 1))
 
     def rearm(self, clock: int) -> None:
         """The rule's constants have changed: each key is woken when something is due by them, at
@@ -543,17 +577,18 @@ class RuleRun(Reporting):
 
     def holds(self, state: Any) -> bool:
         """Whether a key has anything left that may matter."""
-        return any(held_in(state, slot) for slot in self.plan.slots) or any(
+        return any(getattr(state, slot.name) for slot in self.plan.slots) or any(
             getattr(state, f"q{i}") is not None for i in range(len(self.plan.quiet))
         )
 
     def sweep(self, state: Any) -> None:
         """Takes out the runs that a skip or a limit has dropped."""
         pruner = Pruner(None, state)
-        for slot in self.plan.slots:
-            held = held_in(state, slot)
+        for slot, held in [(slot, held_in(state, slot)) for slot in self.plan.slots]:
             if held:
                 hold(state, slot, _pruned(held, slot, pruner))
+        if self.plan.is_bare:
+            state.floor = 0  # bare runs have no numbers of their own: none is left to be dropped
 
     def undecided(self) -> Iterable[tuple[Any, int, int, History]]:
         """Open absences: (key, deadline, time of the first event, the run). One whose run `keep`
@@ -620,13 +655,17 @@ def state_type(slots: int, quiet: int) -> Any:
 
 def held_in(state: Any, slot: Slot) -> Any:
     """What a key's state holds in a slot: a list of runs, a group, or a dict of groups; None:
-    nothing. A place for one run counts as a list."""
+    nothing. A place for one run counts as a list, and bare runs are given as nodes."""
     held = getattr(state, slot.name)
+    if slot.bare is not None and held is not None:
+        return bare.as_nodes(state, held, slot.bare)
     return [held] if held is not None and slot.form == "single" else held
 
 
 def hold(state: Any, slot: Slot, held: Any) -> None:
     """Puts back what `held_in` gave, changed or not."""
+    if slot.bare is not None and held is not None:
+        held = [bare.events_of(node) for node in held]
     if slot.form == "single" and held is not None:
         (held,) = held
     setattr(state, slot.name, held)

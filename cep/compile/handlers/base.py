@@ -14,7 +14,7 @@ from cep.compile.expressions import careful, careful_value, said, truth
 from cep.compile.writer import Writer
 from cep.plan.automaton import Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
-from cep.plan.states import group_bounds, reach_of, tracked
+from cep.plan.states import edge_variables, group_bounds, place_of, reach_of, tracked
 from cep.plan.values import OwnAggregate, Tally
 from cep.runtime.runs import FIRST_VARIABLE
 from dsl.checked import StepAggregate, Value
@@ -194,9 +194,23 @@ class HandlerBase:
 
     def _unpack(self, state: State) -> None:
         """The variables of run `nd` as locals."""
+        if state.path:
+            (edge,) = state.edges
+            for variable in sorted(edge_variables(self.a, edge), key=state.variables.index):
+                self.w(f"{variable_code(state, variable)} = {self._in_event(state, variable)}")
+            return
         for place, variable in enumerate(state.variables):
             if variable.kind != "history":
                 self.w(f"{variable_code(state, variable)} = nd[{FIRST_VARIABLE + place}]")
+
+    def _in_event(self, state: State, variable: Variable) -> str:
+        """Code of a variable that stands in an event of the bare run `nd`."""
+        place = place_of(variable, state, self.a)
+        if place is None:
+            return "None"
+        assert variable.argument is not None
+        event = f"nd[{place if place + 1 < len(state.path) else -1}]"
+        return EventEnv(self.module.around, event=event).load(variable.argument)
 
     def _push(self, slot: str, item: str) -> None:
         with self.w.block(f"if {slot} is None:"):
@@ -249,7 +263,9 @@ class HandlerBase:
             "None" if v.kind == "history" else names.get(v, self._nothing(v))
             for v in target.variables
         ]
-        run = f"({', '.join([members, *values])},)"
+        self._put(target, f"({', '.join([members, *values])},)")
+
+    def _put(self, target: State, run: str) -> None:
         if target.index in self.deferred and target.index not in self.visited:
             self.w(f"w{target.index}.append({run})")
         else:

@@ -235,7 +235,8 @@ class Handler(Closing, Steps):
                 w("st = states[k] = State()")
                 w("st.key = k")
         w(f"{DURABLE}if st.epoch != run.epoch: touch(st)")
-        w("st.number = n = st.number + 1")
+        if not self.a.is_bare:
+            w("st.number = n = st.number + 1")
 
     def _open(self, openings: list[Edge]) -> None:
         """The event may open runs; with `start latest` they replace those at their first step."""

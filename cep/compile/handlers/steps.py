@@ -78,10 +78,11 @@ class Steps(HandlerBase):
     def _expired(self, state: State) -> str | None:
         """The test that a run can take nothing any more because its time is over."""
         tests = []
+        began = "nd[0].t" if state.path else "nd[4]"
         if self.a.within is not None and state.key.deadline is None:
-            tests.append("nd[4] < low")
+            tests.append(f"{began} < low")
         if self.rule.keep is not None:
-            tests.append("nd[4] < low_keep")
+            tests.append(f"{began} < low_keep")
         return " or ".join(tests) or None
 
     def _visit_list(self, state: State, edges: list[Edge]) -> None:
@@ -90,11 +91,11 @@ class Steps(HandlerBase):
         w(f"rs, {slot} = {slot}, None")
         w("keep = []")
         with w.block("for nd in rs:"):
-            self._unpack(state)
             expired = self._expired(state)
             if expired is not None:
                 with w.block(f"if {expired}:"):
                     w("continue")
+            self._unpack(state)
             if len(edges) == 1 and edges[0].mode != "any" and state.after_pass == state.index:
                 self._take_or_keep(state, edges[0])
             else:
@@ -259,6 +260,9 @@ class Steps(HandlerBase):
             and position.step in state.may_be_bound
         ):
             self.w("extended = True")
+        if self.a.is_bare:
+            self._arrive_bare(state, index)
+            return
         members = f"e, {position.index}, {history}"
         if index is None:
             self._push("done", f"({members})")
@@ -271,6 +275,15 @@ class Steps(HandlerBase):
         if not self._arm_deadline(target, first) and waited and self._tells_ends():
             # While it waited, the end of the sequence's time was not its end.
             self.w(f"arm(st, {first} + {(self.a.within or 0) + 1})")
+
+    def _arrive_bare(self, state: State | None, index: int | None) -> None:
+        """The same for a run that is kept as its events."""
+        taken = [f"nd[{place}]" for place in range(len(state.path))] if state is not None else []
+        run = f"({', '.join([*taken, 'e'])},)"
+        if index is None:
+            self._push("done", run)
+        else:
+            self._put(self.a.states[index], run)
 
     def _arm_deadline(self, target: State, first: str) -> bool:
         """Wakes the key for what is due in a state by a time of its own; whether there is any."""
