@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from cep.cli import durable
-from cep.cli.advice import advice
-from cep.cli.closing import closing_line, rule_table, undecided_lines
+from cep.cli.advice import advice, idle_advice
+from cep.cli.closing import closing_line, open_end_lines, rule_table, undecided_lines
 from cep.cli.exits import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
 from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
@@ -142,6 +142,10 @@ class Session:
         """Read to the end, or to the first thing that ends it; then say what was found."""
         durable.tell_start(self._engine, self._sources, self._options)
         self._connect_leftovers()
+        if self._options.follow and not self._options.quiet:
+            hint = idle_advice(self._engine.ruleset)
+            if hint is not None:
+                say(hint)
         with self._reloading.listening() if self._reloading is not None else nullcontext():
             code = _guarded(self._read)
         code = _guarded(self._close) or code
