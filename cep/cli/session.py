@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cep.cli import durable
 from cep.cli.advice import advice, idle_advice
-from cep.cli.closing import closing_line, open_end_lines, rule_table, undecided_lines
+from cep.cli.closing import closing_line, rule_table, undecided_lines
 from cep.cli.exits import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
 from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
