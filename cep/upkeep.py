@@ -17,7 +17,7 @@ from cep.ingest import Ingest
 from cep.ruleset import loads
 from cep.runtime.oldest import drop_until
 from cep.source.base import Reject
-from cep.state.codec import codec_of
+from cep.state.codec import codec_of, is_in_pieces
 from cep.state.store import (
     Epoch,
     OutRow,
@@ -283,6 +283,8 @@ def _mistake(version: Version | None, key: str, text: str) -> str | None:
         state = version.adopt(key, text)
         version.run.check()
         again = version.codec.row(state)
+        if is_in_pieces(text):  # then the whole says the same in other words
+            text = version.codec.encode(version.codec.decode(key, again.state or ""))
     except (StateError, AssertionError) as error:
         return str(error)
     version.run.states.clear()

@@ -50,6 +50,20 @@ class StateRow(msgspec.Struct, gc=False):
     """When the clock must look at this key again, in microseconds."""
     runs: int = 0
     """How many runs; of a window how many events; of `dedup` how many matches it has hidden."""
+    segments: tuple[str, ...] = ()
+    """Further pieces of the state, as JSON objects, that are never written again; `state` is read
+    with all of them in a member `g`."""
+    sealed: int = 0
+    """How many pieces that were written before still belong to it."""
+
+
+def with_segments(state: str, segments: Iterable[str]) -> str:
+    """A state as it is read, with its further pieces.
+
+    >>> with_segments('{"f":2}', ['{"h":[1]}', '{"h":[2]}'])
+    '{"f":2,"g":[{"h":[1]},{"h":[2]}]}'
+    """
+    return f'{state[:-1]},"g":[{",".join(segments)}]}}'
 
 
 class SourceRow(msgspec.Struct, frozen=True):
