@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cep.cli import durable
 from cep.cli.advice import advice, idle_advice
-from cep.cli.closing import closing_line, rule_table, undecided_lines
+from cep.cli.closing import closing_line, open_end_lines, rule_table, undecided_lines
 from cep.cli.exits import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
 from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
@@ -28,6 +28,7 @@ from cep.sink.fanout import Fanout
 from cep.sink.text import printable
 from cep.source.base import SourceError
 from cep.state.store import StateError
+from dsl.checked import WindowPattern
 
 if TYPE_CHECKING:
     from cep.cli.sample import Sample
@@ -260,6 +261,8 @@ class Session:
         lines = undecided_lines(undecided, everything=self._options.stats, go_on=keeps_state)
         for line in lines:
             say(line)
+        if not keeps_state:
+            self._tell_open_ends()
         durable.tell_loose_ends(self._sources)
         for line in advice(self._engine, self._options, self._sample, self._first_reject):
             warn(printable(line))
@@ -268,6 +271,13 @@ class Session:
                 say(line)
         read = durable.this_run(stats, self._before)
         say(closing_line(read, len(undecided), perf_counter() - self._started))
+
+
+    def _tell_open_ends(self) -> None:
+        rules = self._engine.ruleset.rules
+        windows = {name for name, rule in rules.items() if isinstance(rule.pattern, WindowPattern)}
+        for line in open_end_lines(self._engine.open_ends, windows):
+            say(line)
 
 
 def _may_print(options: RunOptions) -> bool:
