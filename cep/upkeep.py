@@ -28,6 +28,7 @@ from cep.state.store import (
     StateError,
     StateRow,
     Store,
+    in_pieces,
 )
 from dsl.canonical import type_field_of
 from dsl.diagnostics import RuleError
@@ -238,7 +239,7 @@ def _take(epoch: Epoch, line: _Line, number: int) -> None:
     elif line.record is not None:
         epoch.outbox.append(line.record)
     elif line.of is not None and line.row is not None:
-        epoch.states.setdefault(Owner(*line.of), []).append(line.row)
+        epoch.states.setdefault(Owner(*line.of), []).append(in_pieces(line.row))
     else:
         raise StateError(f"line {number} is not of an export of state")
 

@@ -167,6 +167,8 @@ class StateCodec:
         self._progress = [(layout.node_of[step], step) for step in layout.step_of]
         self._histories: dict[int, History] = {}
         """By identity of the state: what of it has been written in pieces."""
+        self._read: History | None = None
+        """That of the state that was decoded last, where it is in pieces."""
 
     def encode(self, state: Any) -> str:
         """The state as text, without its key."""
@@ -251,6 +253,7 @@ class StateCodec:
 
         Raises `UnreadableState` for what is no such text, or one of another rule or version.
         """
+        self._read = None
         try:
             return _reader(text)(self, key, text)
         except Exception as error:
@@ -262,6 +265,9 @@ class StateCodec:
         self.run.states[state.key] = state
         if state.wake:
             self.run.timers.add(state.wake, self.run, state)
+        history, self._read = self._read, None
+        if history is not None:
+            self._histories[id(state)] = history
         return state
 
     def _filled(self, state: Any) -> list[tuple[Slot, Any]]:
@@ -347,13 +353,25 @@ class StateCodec:
         variables = self._variables_of(row, value)
         nodes: list[Node] = []
         lists: defaultdict[int, list[Node]] = defaultdict(list)
+        written: dict[int, tuple[list[Node], int]] = {}
+        count = 0
         pieces: list[_Piece | _State] = [*row.g, row]
         for piece in pieces:
+            if piece is row:
+                written = {number: (them, len(them)) for number, them in lists.items() if them}
+                count = len(nodes)
             events = [self._events.read(event) for event in piece.events]
             _add_nodes(nodes, piece.h, events, lists, variables)
             for number, members in piece.l:
                 lists[number] += [nodes[i] for i in members]
-        return self._made(key, row, nodes, lists, value)
+        state = self._made(key, row, nodes, lists, value)
+        held, runs = _in_slots(self._filled(state))
+        in_slots = {id(them) for them in held}
+        listed = max(written, default=-1)
+        known = {n: entry for n, entry in written.items() if id(entry[0]) in in_slots}
+        nodes_held = [*runs, *(node for them in held for node in them)]
+        self._read = History.read(state, len(row.g), nodes[:count], known, nodes_held, listed + 1)
+        return state
 
     def _variables_of(self, row: _State, value: Callable[[Any], Any]) -> dict[int, tuple[Any, ...]]:
         """The variables of runs that are kept one by one, by their nodes."""

@@ -14,7 +14,7 @@ half of it may be of no use any more, all is written anew, and the segments of b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -61,6 +61,32 @@ class History:
         self._lists: dict[int, tuple[list[Node], int, int]] = {}
         """Lists that slots hold: their number, and how much of them has been written."""
         self._listed = 0
+
+    @classmethod
+    def read(
+        cls,
+        state: Any,
+        pieces: int,
+        nodes: Sequence[Node],
+        lists: Mapping[int, tuple[list[Node], int]],
+        held: Iterable[Node],
+        listed: int,
+    ) -> History:
+        """That of a state that was read: how many pieces, their nodes, by their numbers the lists
+        of slots and how much of each is in them, the nodes that slots hold, and how many lists
+        there are."""
+        made = cls(state)
+        made.segments, made.count = pieces, len(nodes)
+        made.check_at = max(made.check_at, 2 * made.count)
+        made._number = max([node[NUMBER] for node in nodes], default=0)
+        places = {id(node): place for place, node in enumerate(nodes)}
+        made._nodes = {id(node): (node, places[id(node)]) for node in held if id(node) in places}
+        made._lists = {id(them): (them, number, size) for number, (them, size) in lists.items()}
+        made._listed = listed
+        made.positions = {node[POSITION] for node in nodes}
+        firsts = (node[EVENT].t for node in nodes if node[PREVIOUS] is None)
+        made.first = min(firsts, default=None)
+        return made
 
     def since(self, lists: Iterable[list[Node]], runs: Iterable[Node]) -> Tail:
         """What is new, where the slots hold these lists and runs. Raises `Renewed`."""

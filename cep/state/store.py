@@ -66,6 +66,28 @@ def with_segments(state: str, segments: Iterable[str]) -> str:
     return f'{state[:-1]},"g":[{",".join(segments)}]}}'
 
 
+class _Whole(msgspec.Struct):
+    g: list[msgspec.Raw] = []
+
+
+def in_pieces(row: StateRow) -> StateRow:
+    """A row as it was read, as one to be written: its further pieces apart.
+
+    Raises `StateError` for one that `with_segments` has not made.
+    """
+    text = row.state or ""
+    if not text.startswith('{"f":2,'):
+        return row
+    pieces = [bytes(piece).decode() for piece in msgspec.json.decode(text, type=_Whole).g]
+    if not pieces:
+        return row
+    last = with_segments("}", pieces)
+    if not text.endswith(last):
+        raise StateError(f"the state of {row.key} has been written by another program")
+    state = text.removesuffix(last) + "}"
+    return msgspec.structs.replace(row, state=state, segments=tuple(pieces), sealed=0)
+
+
 class SourceRow(msgspec.Struct, frozen=True):
     """How far an input has been read."""
 

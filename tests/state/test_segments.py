@@ -113,6 +113,17 @@ def test_crashed_anywhere(tmp_path: Path, seed: int, small: None) -> None:
     assert pieces > 5
 
 
+def test_a_new_engine_goes_on_with_the_pieces_that_are_there() -> None:
+    store = Counting()
+    for part in range(20):
+        with cep.Engine(cep.loads(LOGINS), state=store) as engine:
+            engine.process([login(part * 100 + i) for i in range(100)])
+    assert max(store.sizes[10:]) < 1.5 * max(store.sizes[3:6])
+    with cep.Engine(cep.loads(LOGINS), state=store) as engine:
+        found = engine.process(login(5000, ok=True)) + engine.checkpoint()
+        assert [match.message for match in found] == ["ann: 2000"]
+
+
 def test_pieces_go_with_their_key(tmp_path: Path, small: None) -> None:
     path = tmp_path / "cep.db"
 
@@ -128,7 +139,7 @@ def test_pieces_go_with_their_key(tmp_path: Path, small: None) -> None:
     assert pieces() == 10
     with cep.Engine(cep.loads(LOGINS), state=path) as engine:
         engine.process(login(101))
-    assert pieces() == 1
+    assert pieces() == 11
     with cep.Engine(cep.loads(LOGINS), state=path) as engine:
         engine.process([login(102, ok=True), login(103)])
     assert pieces() == 0
