@@ -641,3 +641,9 @@ def test_candidates_that_were_not_tried_are_told(cep: Cep, tmp_path: Path) -> No
     outcome = cep("run", "r.cep", stdin=data + '{"type": "z", "time": 100}\n')
     assert outcome.code == DONE
     assert "rule r: `having` refused 10,000 candidates for one event, and the rest" in outcome.err
+
+
+def test_what_has_no_end_cannot_be_sorted(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--sort", "--follow")
+    assert outcome.code == WRONG_USE
+    assert "with --follow it has no end: use --delay" in outcome.err
