@@ -474,6 +474,19 @@ class Engine:
         ]
         return sorted(found, key=lambda one: (one.deadline_us, one.rule, str(one.key)))
 
+    @property
+    def open_ends(self) -> dict[str, int]:
+        """By rule, how many windows, or keys with a loop `report on close`, are still open and
+        would report if nothing more came. Not counted are keys that `max_memory` has let go."""
+        if self._closed:
+            return {}
+        found: dict[str, int] = {}
+        for rule in self.program.rules:
+            number = rule.open_ends()
+            if number:
+                found[rule.name] = found.get(rule.name, 0) + number
+        return found
+
     def _absences(self) -> Iterator[tuple[Reporting, Any, int, int]]:
         for rule in self.program.rules:
             for key, due, first, _ in rule.undecided():

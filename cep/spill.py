@@ -279,6 +279,7 @@ class Spill:
 
     def _let_go(self, run: Reporting, state: Any) -> None:
         del run.states[state.key]
+        self.memory.codecs[run.owner].forget(state)
         _states(run).cold[hash(key_text(state.key))] = self._firsts(run, state)
         if state.wake:
             self._arm(state.wake)

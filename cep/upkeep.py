@@ -17,7 +17,7 @@ from cep.ingest import Ingest
 from cep.ruleset import loads
 from cep.runtime.oldest import drop_until
 from cep.source.base import Reject
-from cep.state.codec import codec_of
+from cep.state.codec import codec_of, is_in_pieces
 from cep.state.store import (
     Epoch,
     OutRow,
@@ -28,6 +28,7 @@ from cep.state.store import (
     StateError,
     StateRow,
     Store,
+    in_pieces,
 )
 from dsl.canonical import type_field_of
 from dsl.diagnostics import RuleError
@@ -238,7 +239,7 @@ def _take(epoch: Epoch, line: _Line, number: int) -> None:
     elif line.record is not None:
         epoch.outbox.append(line.record)
     elif line.of is not None and line.row is not None:
-        epoch.states.setdefault(Owner(*line.of), []).append(line.row)
+        epoch.states.setdefault(Owner(*line.of), []).append(in_pieces(line.row))
     else:
         raise StateError(f"line {number} is not of an export of state")
 
@@ -283,6 +284,8 @@ def _mistake(version: Version | None, key: str, text: str) -> str | None:
         state = version.adopt(key, text)
         version.run.check()
         again = version.codec.row(state)
+        if is_in_pieces(text):  # then the whole says the same in other words
+            text = version.codec.encode(version.codec.decode(key, again.state or ""))
     except (StateError, AssertionError) as error:
         return str(error)
     version.run.states.clear()

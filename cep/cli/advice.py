@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cep.cli.session import RunOptions
     from cep.engine import Engine
     from cep.explain.reads import Constant, Path
+    from cep.ruleset import Ruleset
 
 _NICE = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
 """Seconds that people give as a delay. What is later is better repaired by sorting."""
@@ -153,6 +154,23 @@ def untried_advice(rule: str, times: int) -> str:
 def unknown_advice(rule: str, times: int, first: str) -> str:
     """A rule of which calls failed, so that what they stand in was neither true nor false."""
     return f"rule {rule}: {counted(times, 'unknown condition')}, the first: {first}"
+
+
+def idle_advice(ruleset: Ruleset) -> str | None:
+    """What keeps rules that wait for a time from reporting while live inputs are silent."""
+    if ruleset.checked.idle is not None:
+        return None
+    waiting = [
+        rule.name
+        for rule in ruleset.compiled.rules
+        if any(position.deadline is not None for position in rule.automaton.positions)
+    ]
+    if not waiting:
+        return None
+    return (
+        f"{_do(waiting, 'wait')} for something not to happen: while no event comes the clock "
+        "stands still; `stream event { idle 30s }` lets it go on after 30 seconds of silence"
+    )
 
 
 def advice(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cep.cli.speech import counted
@@ -50,6 +50,21 @@ def undecided_lines(
         yield f"  {one.rule}  {printable(key)}  would match at {until}".replace("    ", "  ")
     if len(listed) > SHOWN and not everything:
         yield f"  … and {len(listed) - SHOWN:,} more (--stats lists all)"
+
+
+def open_end_lines(open_ends: Mapping[str, int], windows: Container[str]) -> Iterator[str]:
+    """What was still open at the end and has not been reported; `windows`: the rules with windows
+    among these."""
+    for rule, number in open_ends.items():
+        if rule in windows:
+            what = counted(number, "window")
+        else:
+            what = f"loops of {counted(number, 'key')}"
+        was = "was" if number == 1 and rule in windows else "were"
+        yield (
+            f"rule {rule}: {what} {was} still open at the end of the input "
+            "(--at-end assume-quiet reports what is in them)"
+        )
 
 
 def _value(value: object) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cep.event_time import parse_time
+from cep.source.base import BadRecord, Reject
 
 Path = tuple[str, ...]
 
@@ -30,6 +31,23 @@ def time_field(record: Mapping[str, Any]) -> Path | None:
     found = [(path, value) for path, value in _leaves(record) if _may_be_time(path[-1], value)]
     found.sort(key=lambda one: (_CALLED_SO.search(one[0][-1]) is None, len(one[0])))
     return found[0][0] if found else None
+
+
+def time_hint(reject: Reject) -> str:
+    """What to write where a record was rejected because nothing is known to be its time, if one of
+    its fields looks like it."""
+    from cep.source.json_line import read_object
+
+    if not reject.reason.startswith("no time:"):
+        return ""
+    try:
+        path = time_field(read_object(reject.raw))
+    except BadRecord:
+        return ""
+    if path is None:
+        return ""
+    field = written(path)
+    return f"; {field} looks like a time: write `stream event {{ time {field} }}` in the rules"
 
 
 def written(path: Path) -> str:

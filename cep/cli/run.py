@@ -145,6 +145,11 @@ def command(arguments: tuple[str, ...], **options: object) -> int:
             raise click.UsageError("no input: name a file, or pipe one in")
         inputs = ["-"]
     _check_state_options(options)
+    if options["follow"] and options["sort"]:
+        raise click.UsageError(
+            "--sort reads all of its input before the first event, and with --follow it has no end: "
+            "use --delay in place of --sort"
+        )
     if options["reload"] and options["sort"]:
         raise click.UsageError("--reload cannot be used with --sort")
     return execute(RunOptions(rules=rules, inputs=inputs, **options))  # type: ignore[arg-type]

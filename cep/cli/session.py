@@ -14,9 +14,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from cep.cli import durable
-from cep.cli.advice import advice
-from cep.cli.closing import closing_line, rule_table, undecided_lines
+from cep.cli.advice import advice, idle_advice
+from cep.cli.closing import closing_line, open_end_lines, rule_table, undecided_lines
 from cep.cli.exits import DONE, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED, WRONG_USE
+from cep.cli.guess import time_hint
 from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
 from cep.cli.progress import Progress, total_size, wanted
@@ -28,6 +29,7 @@ from cep.sink.fanout import Fanout
 from cep.sink.text import printable
 from cep.source.base import SourceError
 from cep.state.store import StateError
+from dsl.checked import WindowPattern
 
 if TYPE_CHECKING:
     from cep.cli.sample import Sample
@@ -141,6 +143,10 @@ class Session:
     def run(self) -> int:
         """Read to the end, or to the first thing that ends it; then say what was found."""
         durable.tell_start(self._engine, self._sources, self._options)
+        if self._options.follow and not self._options.quiet:
+            hint = idle_advice(self._engine.ruleset)
+            if hint is not None:
+                say(hint)
         self._connect_leftovers()
         with self._reloading.listening() if self._reloading is not None else nullcontext():
             code = _guarded(self._read)
@@ -150,6 +156,9 @@ class Session:
         if not self._options.quiet:
             self._last_words()
         if code == DONE and not self._outputs.complete:
+            return WRONG_USE
+        stats = self._engine.stats
+        if code == DONE and stats.rejected and not stats.events:
             return WRONG_USE
         if code == DONE and self._options.fail_on_match and self._found:
             return FAILED
@@ -176,7 +185,7 @@ class Session:
     def _note_first_reject(self, source: str, reject: Reject) -> None:
         if self._first_reject is None:
             line = f":{reject.line_number}" if reject.line_number else ""
-            self._first_reject = f"{source}{line}: {reject.reason}"
+            self._first_reject = f"{source}{line}: {reject.reason}{time_hint(reject)}"
 
     def _read(self) -> None:
         """Everything that is read, and what is due at its end."""
@@ -256,6 +265,8 @@ class Session:
         lines = undecided_lines(undecided, everything=self._options.stats, go_on=keeps_state)
         for line in lines:
             say(line)
+        if not keeps_state:
+            self._tell_open_ends()
         durable.tell_loose_ends(self._sources)
         for line in advice(self._engine, self._options, self._sample, self._first_reject):
             warn(printable(line))
@@ -264,6 +275,12 @@ class Session:
                 say(line)
         read = durable.this_run(stats, self._before)
         say(closing_line(read, len(undecided), perf_counter() - self._started))
+
+    def _tell_open_ends(self) -> None:
+        rules = self._engine.ruleset.rules
+        windows = {name for name, rule in rules.items() if isinstance(rule.pattern, WindowPattern)}
+        for line in open_end_lines(self._engine.open_ends, windows):
+            say(line)
 
 
 def _may_print(options: RunOptions) -> bool:

@@ -26,8 +26,8 @@ class SpilledStates(dict[Any, Any]):
 
     def __init__(self) -> None:
         self.cold: dict[int, Sequence[int]] = {}
-        """By a hash of each key whose state is elsewhere: the times of its first events, where these
-        are counted."""
+        """By a hash of each key whose state is elsewhere: the times of its first events, where
+        these are counted."""
         self.find: Callable[[Any], Any] = _nowhere
         """Brings a state that is elsewhere, puts it in here and gives it; None: there is none."""
 

@@ -244,6 +244,10 @@ class Reporting:
         """Open absences: (key, deadline, time of the first event, the run)."""
         return ()
 
+    def open_ends(self) -> int:
+        """How many windows, or keys with a loop, are open that report if nothing more comes."""
+        return 0
+
     opens_expected: Callable[[Any, Any], None] | None = None
     """Generated: opens a run for a key that is expected."""
 

@@ -617,6 +617,18 @@ class RuleRun(Reporting):
             for start in complete.starts():
                 yield key, due, start[NEWEST_TIME], complete.best(start)
 
+    def open_ends(self) -> int:
+        """The keys with a loop that could still go on, and reports when its time is over."""
+        closing = [slot for slot in self.plan.slots if slot.closes and slot.deadline is None]
+        return sum(
+            any(
+                self._run_due(run, slot) < NEVER and self._is_match(run, slot)
+                for slot in closing
+                for run in held_in(state, slot) or ()
+            )
+            for state in self.states.values()
+        )
+
     # ------------------------------------------------------------------ invariants
 
     def check(self) -> None:

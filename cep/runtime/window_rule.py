@@ -192,6 +192,18 @@ class WindowRun(Reporting):
         else:
             self._arm(state)
 
+    def open_ends(self) -> int:
+        """The windows that would report if they closed as they are."""
+        if self.plan.slides:
+            return 0
+        return sum(
+            not bucket.marked
+            and not self._is_of_successor(bucket)
+            and self._holds(state.key, bucket.end, self._values(state.key, bucket, bucket.end))
+            for state in self.states.values()
+            for bucket in held_buckets(state.window)
+        )
+
     def check(self) -> None:
         """Raises AssertionError where a state is not as it must be. For tests."""
         for key, state in self.states.items():

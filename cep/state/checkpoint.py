@@ -247,8 +247,9 @@ class Checkpointer:
         codec: Any = self.memory.codecs[run.owner]
         owner = Owner(codec.kind, run.owner)
         if run.states.get(state.key) is state:
-            self._rows(*owner).append(codec.row(state))
+            self._rows(*owner).append(codec.changed_row(state))
         else:
+            codec.forget(state)
             # A key may have been emptied and begun anew in one epoch: the living state counts.
             self._emptied.setdefault(owner, []).append(StateRow(key_text(state.key), None))
 

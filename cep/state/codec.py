@@ -28,6 +28,10 @@ the rules that run then. `codec_of` gives the codec of a rule; it knows the rule
 * `floor`, `dead`, `told`: starts that a skip dropped or a timeout told; `q`: when leading absences
   were last broken; `k`: the key, where its text does not tell it exactly.
 
+A large history is written in pieces (`cep.state.segments`), in format 2: `g` holds those before,
+each with `events`, `h` and `l` of its own. Nodes and lists are numbered over all pieces, events in
+each one; `l` has [number of the list, further nodes].
+
 **Windows** (`WindowCodec`): `{"f":1,"w":wake,"t":last event's time,"d":what the window dumps}`.
 
 Whoever changes a format takes the next number, keeps the reader of the old one in `FORMATS`, and
@@ -37,6 +41,7 @@ adds fixtures of the new one to `tests/state/fixtures`.
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter, itemgetter
@@ -60,6 +65,8 @@ from cep.runtime.runs import (
 )
 from cep.runtime.window_rule import WindowRun, WindowState
 from cep.runtime.windows import held_buckets
+from cep.state import segments
+from cep.state.segments import History, Renewed, Tail
 from cep.state.store import StateError, StateRow
 from cep.state.values import (
     exact_key,
@@ -72,7 +79,10 @@ from cep.state.values import (
 )
 
 FORMAT = 1
-"""The number of the format that is written."""
+"""The number of the format that is written, but for large histories."""
+
+IN_PIECES = 2
+"""That of those."""
 
 DecodeLine = Callable[[bytes], Any]
 """Makes an event of a JSON line (`cep.ingest.Ingest.decode`)."""
@@ -104,6 +114,14 @@ class _Event(msgspec.Struct, array_like=True):
     more: dict[str, Any] | None = None
 
 
+class _Piece(msgspec.Struct):
+    """A further piece of a history."""
+
+    events: list[_Event] = []
+    h: list[list[Any]] = []
+    l: list[tuple[int, list[int]]] = []  # noqa: E741
+
+
 class _State(msgspec.Struct):
     """A state as it is written; see the module's head."""
 
@@ -113,7 +131,8 @@ class _State(msgspec.Struct):
     floor: int = 0
     events: list[_Event] = []
     h: list[list[Any]] = []
-    l: list[list[int]] = []  # noqa: E741
+    l: list[Any] = []  # noqa: E741
+    g: list[_Piece] = []
     s: dict[str, list[Any]] = {}
     q: dict[str, int] = {}
     dead: list[tuple[int, int]] = []
@@ -146,6 +165,10 @@ class StateCodec:
         self._by_name = {slot.name: slot for slot in self.slots}
         layout = run.plan.layout
         self._progress = [(layout.node_of[step], step) for step in layout.step_of]
+        self._histories: dict[int, History] = {}
+        """By identity of the state: what of it has been written in pieces."""
+        self._read: History | None = None
+        """That of the state that was decoded last, where it is in pieces."""
 
     def encode(self, state: Any) -> str:
         """The state as text, without its key."""
@@ -166,6 +189,58 @@ class StateCodec:
             row.first_us = self._first(heads, any(slot.grouped for slot, _ in filled))
         return row
 
+    def changed_row(self, state: Any) -> StateRow:
+        """The same for a state that has changed, to be written over the one of before: of a large
+        history only what is new since the last call."""
+        if id(state) not in self._histories:
+            filled = self._filled(state)
+            lists, runs = _in_slots(filled)
+            if sum(map(len, lists)) + len(runs) <= segments.LARGE:
+                few = state.number <= segments.LARGE // 10
+                if few or segments.size_of(lists, runs) <= segments.LARGE:
+                    return self.row(state)
+            self._histories[id(state)] = History(state)
+        return self._row_in_pieces(state)
+
+    def forget(self, state: Any) -> None:
+        """The state is not written any more by this program, or is gone."""
+        self._histories.pop(id(state), None)
+
+    def _row_in_pieces(self, state: Any) -> StateRow:
+        filled, history = self._filled(state), self._histories[id(state)]
+        lists, runs = _in_slots(filled)
+        try:
+            tail = history.since(lists, runs)
+        except Renewed:
+            return self._row_anew(state)
+        if history.count and not tail.uses_old:
+            return self._row_anew(state)
+        if history.count >= history.check_at:
+            if segments.size_of(lists, runs) < history.count // 2:
+                return self._row_anew(state)
+            history.check_at = 2 * history.count
+        row = StateRow(key_text(state.key), None, due_us=state.wake or None)
+        row.sealed = history.segments
+        content: dict[str, Any] = {}
+        if len(tail.nodes) > segments.SEALED:
+            row.segments = (_encode(tail.rows(self._events.row)).decode(),)
+        else:
+            content = tail.rows(self._events.row)
+        content["s"] = {slot.name: _written(held, slot, tail) for slot, held in filled}
+        row.state = self._text(IN_PIECES, state, content)
+        if lists or runs:
+            furthest = max(self._progress[place] for place in history.positions | tail.positions)
+            row.step = self.run.form.steps[furthest[1]]
+            row.first_us, row.runs = tail.first, sum(map(len, lists)) + len(runs)
+        if row.segments:
+            history.seal(tail)
+        return row
+
+    def _row_anew(self, state: Any) -> StateRow:
+        """Nothing that was written can be used, or too little."""
+        self.forget(state)
+        return self.changed_row(state)
+
     def _first(self, heads: list[Node], grouped: bool) -> int:
         """The time of the first event of any run."""
         if not grouped or all(node[PREVIOUS] is None for node in heads):
@@ -178,6 +253,7 @@ class StateCodec:
 
         Raises `UnreadableState` for what is no such text, or one of another rule or version.
         """
+        self._read = None
         try:
             return _reader(text)(self, key, text)
         except Exception as error:
@@ -189,6 +265,9 @@ class StateCodec:
         self.run.states[state.key] = state
         if state.wake:
             self.run.timers.add(state.wake, self.run, state)
+        history, self._read = self._read, None
+        if history is not None:
+            self._histories[id(state)] = history
         return state
 
     def _filled(self, state: Any) -> list[tuple[Slot, Any]]:
@@ -236,15 +315,20 @@ class StateCodec:
             if slot.grouped:
                 for group in _groups(held, slot):
                     histories.take_list(group[0], len(group[0]))
-        made: dict[str, Any] = {"f": FORMAT, "n": state.number, "w": state.wake}
+        content: dict[str, Any] = histories.rows(self._events.row)
+        content["s"] = {slot.name: _written(held, slot, histories) for slot, held in filled}
+        return self._text(FORMAT, state, content)
+
+    def _text(self, format: int, state: Any, content: Mapping[str, Any]) -> str:
+        """The text of a state whose runs and histories are `content`."""
+        made: dict[str, Any] = {"f": format, "n": state.number, "w": state.wake}
         more = {
             "floor": state.floor,
             "k": exact_key(state.key),
             "dead": sorted(state.dead.items()) if state.dead else None,
             "told": sorted(state.told) if state.told else None,
             "q": {name: at for name in self._quiet if (at := getattr(state, name)) is not None},
-            **histories.rows(self._events.row),
-            "s": {slot.name: _written(held, slot, histories) for slot, held in filled},
+            **content,
         }
         made.update((name, content) for name, content in more.items() if content)
         return _encode(made).decode()
@@ -254,15 +338,50 @@ class StateCodec:
     def read_1(self, key: str, text: str | bytes) -> Any:
         """Reads format 1."""
         row = _read_state(text)
-        mark = b'"$"' if isinstance(text, bytes) else '"$"'
-        value = from_json if mark in text else _as_it_is  # type: ignore[operator]
-        variables = _variables(
-            [held for name, held in row.s.items() if not self._by_name[name].grouped], value
-        )
+        value = _reader_of_values(text)
+        variables = self._variables_of(row, value)
         lists: list[list[Node]] = [[] for _ in row.l]
         nodes = _nodes(row.h, [self._events.read(event) for event in row.events], lists, variables)
         for shared, members in zip(lists, row.l, strict=True):
             shared += [nodes[i] for i in members]
+        return self._made(key, row, nodes, lists, value)
+
+    def read_2(self, key: str, text: str | bytes) -> Any:
+        """Reads format 2."""
+        row = _read_state(text)
+        value = _reader_of_values(text)
+        variables = self._variables_of(row, value)
+        nodes: list[Node] = []
+        lists: defaultdict[int, list[Node]] = defaultdict(list)
+        written: dict[int, tuple[list[Node], int]] = {}
+        count = 0
+        pieces: list[_Piece | _State] = [*row.g, row]
+        for piece in pieces:
+            if piece is row:
+                written = {number: (them, len(them)) for number, them in lists.items() if them}
+                count = len(nodes)
+            events = [self._events.read(event) for event in piece.events]
+            _add_nodes(nodes, piece.h, events, lists, variables)
+            for number, members in piece.l:
+                lists[number] += [nodes[i] for i in members]
+        state = self._made(key, row, nodes, lists, value)
+        held, runs = _in_slots(self._filled(state))
+        in_slots = {id(them) for them in held}
+        listed = max(written, default=-1)
+        known = {n: entry for n, entry in written.items() if id(entry[0]) in in_slots}
+        nodes_held = [*runs, *(node for them in held for node in them)]
+        self._read = History.read(state, len(row.g), nodes[:count], known, nodes_held, listed + 1)
+        return state
+
+    def _variables_of(self, row: _State, value: Callable[[Any], Any]) -> dict[int, tuple[Any, ...]]:
+        """The variables of runs that are kept one by one, by their nodes."""
+        runs = [held for name, held in row.s.items() if not self._by_name[name].grouped]
+        return _variables(runs, value)
+
+    def _made(
+        self, key: str, row: _State, nodes: list[Node], lists: Any, value: Callable[[Any], Any]
+    ) -> Any:
+        """The state of a row, its histories made."""
         state = self.run.State()
         state.key = key_from_text(key) if row.k is None else key_from_exact(row.k)
         state.number, state.wake, state.floor = row.n, row.w, row.floor
@@ -274,6 +393,11 @@ class StateCodec:
             slot = self._by_name[name]
             hold(state, slot, _read_slot(held, slot, nodes, lists, value))
         return state
+
+
+def _reader_of_values(text: str | bytes) -> Callable[[Any], Any]:
+    mark = b'"$"' if isinstance(text, bytes) else '"$"'
+    return from_json if mark in text else _as_it_is  # type: ignore[operator]
 
 
 def _as_it_is(value: Any) -> Any:
@@ -288,6 +412,18 @@ def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
         return lambda _: ()
     only = attrgetter(names[0])
     return lambda state: (only(state),)
+
+
+def _in_slots(filled: Iterable[tuple[Slot, Any]]) -> tuple[list[list[Node]], list[Node]]:
+    """What slots hold: the lists of groups, and runs that are kept one by one."""
+    lists: list[list[Node]] = []
+    runs: list[Node] = []
+    for slot, held in filled:
+        if slot.grouped:
+            lists += [group[0] for group in _groups(held, slot)]
+        else:
+            runs += held
+    return lists, runs
 
 
 def _groups(held: Any, slot: Slot) -> Iterable[list[Any]]:
@@ -397,7 +533,7 @@ class _Histories:
         return row
 
 
-def _written(held: Any, slot: Slot, histories: _Histories) -> list[Any]:
+def _written(held: Any, slot: Slot, histories: _Histories | Tail) -> list[Any]:
     """What a slot holds, by the numbers of nodes and lists."""
     if not slot.grouped:
         return [
@@ -433,6 +569,18 @@ def _nodes(
 ) -> list[Node]:
     """The nodes of `h`; the lists may still be empty, they are only referred to."""
     nodes: list[Node] = []
+    _add_nodes(nodes, rows, events, lists, variables)
+    return nodes
+
+
+def _add_nodes(
+    nodes: list[Node],
+    rows: Sequence[Sequence[Any]],
+    events: Sequence[Any],
+    lists: Sequence[list[Node]] | Mapping[int, list[Node]],
+    variables: Mapping[int, tuple[Any, ...]],
+) -> None:
+    """Makes further nodes, which may refer to those made before."""
     for row in rows:
         event, position, number = events[row[0]], row[1], row[2]
         if len(row) == 3:
@@ -445,14 +593,13 @@ def _nodes(
             node = (event, position, lists[place], size, time, start, number)
         kept = variables.get(len(nodes))
         nodes.append(node if kept is None else node + kept)
-    return nodes
 
 
 def _read_slot(
     held: list[Any],
     slot: Slot,
     nodes: Sequence[Node],
-    lists: Sequence[list[Node]],
+    lists: Sequence[list[Node]] | Mapping[int, list[Node]],
     value: Callable[[Any], Any],
 ) -> Any:
     """What a slot holds, of what `_written` gave."""
@@ -637,6 +784,13 @@ class WindowCodec:
             self.run.timers.add(state.wake, self.run, state, closes)
         return state
 
+    def changed_row(self, state: WindowState) -> StateRow:
+        """The same as `row`: a window is written whole."""
+        return self.row(state)
+
+    def forget(self, state: WindowState) -> None:
+        """Nothing is known of what has been written."""
+
     def row(self, state: WindowState) -> StateRow:
         """The state with its key, the time of its first event, when it is woken, and how many
         events it holds."""
@@ -651,7 +805,10 @@ class WindowCodec:
 # ---------------------------------------------------------------------------- formats
 
 
-FORMATS: Mapping[int, Callable[..., Any]] = {1: lambda codec, key, text: codec.read_1(key, text)}
+FORMATS: Mapping[int, Callable[..., Any]] = {
+    1: lambda codec, key, text: codec.read_1(key, text),
+    2: lambda codec, key, text: codec.read_2(key, text),
+}
 """The reader of each format that has ever been released."""
 
 
@@ -660,6 +817,11 @@ class _Numbered(msgspec.Struct):
 
 
 _read_number = msgspec.json.Decoder(_Numbered).decode
+
+
+def is_in_pieces(text: str) -> bool:
+    """Whether a state is written in pieces."""
+    return _read_number(text).f == IN_PIECES
 
 
 def _reader(text: str | bytes) -> Callable[..., Any]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from cep.state.store import (
     Epoch,
     Json,
@@ -18,6 +20,7 @@ from cep.state.store import (
     SourceRow,
     StateRow,
     StateText,
+    with_segments,
 )
 
 
@@ -93,8 +96,10 @@ class MemoryStore:
         for row in rows:
             if row.state is None:
                 states.pop(row.key, None)
-            else:
-                states[row.key] = row
+                continue
+            before = states.get(row.key)
+            kept = before.segments[: row.sealed] if before is not None else ()
+            states[row.key] = replace(row, segments=kept + row.segments)
 
     def _change_rules(self, rules: Iterable[RuleVersion]) -> None:
         for rule in rules:
@@ -114,7 +119,7 @@ class MemoryStore:
 
     def fetch(self, owner: Owner, keys: Sequence[str]) -> dict[str, str]:
         rows = self._states.get(owner, {})
-        return {key: rows[key].state or "" for key in keys if key in rows}
+        return {key: _whole(rows[key]).state or "" for key in keys if key in rows}
 
     def due(self, until_us: int) -> list[StateText]:
         return [
@@ -130,7 +135,7 @@ class MemoryStore:
     def _rows(self) -> Iterator[tuple[Owner, StateRow]]:
         for owner, rows in self._states.items():
             for row in rows.values():
-                yield owner, row
+                yield owner, _whole(row)
 
     def vacuum(self) -> None:
         """Nothing is free."""
@@ -145,6 +150,13 @@ class MemoryStore:
     def close(self) -> None:
         """The epochs stay, for the next engine."""
         self._change_outbox([])
+
+
+def _whole(row: StateRow) -> StateRow:
+    if not row.segments:
+        return row
+    text = with_segments(row.state or "", row.segments)
+    return replace(row, state=text, segments=(), sealed=0)
 
 
 def _text(owner: Owner, row: StateRow) -> StateText:

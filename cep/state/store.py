@@ -50,6 +50,42 @@ class StateRow(msgspec.Struct, gc=False):
     """When the clock must look at this key again, in microseconds."""
     runs: int = 0
     """How many runs; of a window how many events; of `dedup` how many matches it has hidden."""
+    segments: tuple[str, ...] = ()
+    """Further pieces of the state, as JSON objects, that are never written again; `state` is read
+    with all of them in a member `g`."""
+    sealed: int = 0
+    """How many pieces that were written before still belong to it."""
+
+
+def with_segments(state: str, segments: Iterable[str]) -> str:
+    """A state as it is read, with its further pieces.
+
+    >>> with_segments('{"f":2}', ['{"h":[1]}', '{"h":[2]}'])
+    '{"f":2,"g":[{"h":[1]},{"h":[2]}]}'
+    """
+    return f'{state[:-1]},"g":[{",".join(segments)}]}}'
+
+
+class _Whole(msgspec.Struct):
+    g: list[msgspec.Raw] = []
+
+
+def in_pieces(row: StateRow) -> StateRow:
+    """A row as it was read, as one to be written: its further pieces apart.
+
+    Raises `StateError` for one that `with_segments` has not made.
+    """
+    text = row.state or ""
+    if not text.startswith('{"f":2,'):
+        return row
+    pieces = [bytes(piece).decode() for piece in msgspec.json.decode(text, type=_Whole).g]
+    if not pieces:
+        return row
+    last = with_segments("}", pieces)
+    if not text.endswith(last):
+        raise StateError(f"the state of {row.key} has been written by another program")
+    state = text.removesuffix(last) + "}"
+    return msgspec.structs.replace(row, state=state, segments=tuple(pieces), sealed=0)
 
 
 class SourceRow(msgspec.Struct, frozen=True):

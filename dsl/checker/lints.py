@@ -109,11 +109,11 @@ def _tested_nodes(nodes: Sequence[Node]) -> Iterator[Step | Guard]:
 
 
 def _unused(world: World, loaded: Sequence[Loaded]) -> None:
-    """Declarations of the given files (not of included ones) that nothing names."""
+    """Declarations that nothing names, but for those of files that others include."""
     if not world.rules:
         return
     for file in loaded:
-        if file.included:
+        if file.shared:
             continue
         for statement in file.file.statements:
             if isinstance(statement, ast.List | ast.Table | ast.Param | ast.Def):

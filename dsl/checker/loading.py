@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dsl import ast
@@ -23,11 +23,13 @@ def read_file(path: str) -> str:
 
 @dataclass(frozen=True)
 class Loaded:
-    """One file with what it says; `included` when only another file asked for it."""
+    """One file with what it says; `included` when only another file asked for it, `shared` when
+    another file asks for it, whether it is given as well (as all files of a folder are) or not."""
 
     file: ast.File
     source: Source
     included: bool
+    shared: bool = False
 
 
 def load(
@@ -38,7 +40,9 @@ def load(
     loader.given.update(_identity(source.name) for _, source in files)
     for file, source in files:
         loader.add(file, source, included=False)
-    return tuple(loader.loaded)
+    return tuple(
+        replace(one, shared=_identity(one.source.name) in loader.asked_for) for one in loader.loaded
+    )
 
 
 def _identity(path: str) -> str:
@@ -53,6 +57,7 @@ class _Loader:
         self.loaded: list[Loaded] = []
         self.texts: dict[str, tuple[ast.File, Source]] = {}
         self.done: set[str] = set()
+        self.asked_for: set[str] = set()
 
     def add(self, file: ast.File, source: Source, *, included: bool) -> None:
         """Load a file after all that it includes. Not recursive: chains may be long."""
@@ -84,6 +89,7 @@ class _Loader:
     def _find(self, include: ast.Include, source: Source) -> tuple[ast.File, Source] | None:
         """The file that an `include` names, relative to the file it stands in."""
         path = os.path.normpath(os.path.join(os.path.dirname(source.name), include.path))
+        self.asked_for.add(path)
         if path in self.given and path != _identity(source.name):
             return None if path in self.done else self._read(include, path)
         return self._read(include, path)

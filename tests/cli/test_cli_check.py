@@ -320,3 +320,22 @@ def test_explain_wrong_use(cep: Cep, arguments: list[str], reason: str) -> None:
 def test_explain_set(cep: Cep, tmp_path: Path) -> None:
     (tmp_path / "p.cep").write_text('param n = 3\nrule a { on login where x > n  alert "hi" }\n')
     assert "987" in cep("explain", "p.cep", "--stage", "code", "--set", "n=987").out
+
+
+def test_what_a_file_of_the_folder_includes_may_hold_more_than_is_used(
+    cep: Cep, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "a.cep").write_text('include "b.cep"\nlist own = [1]\nrule a { on one }\n')
+    (folder / "b.cep").write_text("stream one\nstream two\nrule b { on one where x == 1 }\n")
+    said = cep("check", folder).err
+    assert "list `own` is not used" in said
+    assert "stream `two`" not in said
+    assert "rule `b` has no test" in said
+    assert "stream `two` is not used" in cep("check", folder / "b.cep").err
+
+
+def test_a_rule_that_is_copied_has_no_warnings(cep: Cep, tmp_path: Path) -> None:
+    cep("rules", "copy", "password_spraying", tmp_path / "tuned")
+    assert "0 errors, 0 warnings" in cep("check", tmp_path / "tuned").err

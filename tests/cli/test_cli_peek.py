@@ -70,6 +70,31 @@ def test_what_looks_like_a_time(record: dict[str, object], field: tuple[str, ...
     assert time_field(record) == field
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.jsonl", '{"type": "login", "created": "2026-03-05T10:00:00Z"}\n'),
+        ("a.csv", "type,created\nlogin,2026-03-05T10:00:00Z\n"),
+    ],
+)
+def test_a_run_without_times_says_which_field_looks_like_one(
+    cep: Cep, rules: Path, name: str, text: str
+) -> None:
+    Path(name).write_text(text)
+    outcome = cep("run", rules, name)
+    assert outcome.code == WRONG_USE, "every record was rejected"
+    assert "created looks like a time: write `stream event { time created }`" in outcome.err
+    rules.write_text("stream event { time created }\n" + rules.read_text())
+    assert cep("run", rules, name).code == DONE
+
+
+def test_a_run_in_which_one_record_is_good_is_done(cep: Cep, rules: Path) -> None:
+    good = '{"type": "login", "time": 1}\n'
+    assert cep("run", rules, "--format", "jsonl", stdin="no json\n").code == WRONG_USE
+    assert cep("run", rules, "--format", "jsonl", stdin="no json\n" + good).code == DONE
+    assert cep("run", rules, stdin="").code == DONE
+
+
 def test_the_log_of_a_pack(cep: Cep) -> None:
     outcome = cep("peek", "pack:process/sample.jsonl", "-n", "1")
     assert outcome.code == DONE

@@ -77,6 +77,20 @@ def test_a_signal_ends_a_run_with_its_matches_written(
     assert json.loads(found.read_text())["rule"] == "guessed"
 
 
+@pytest.mark.parametrize(("idle", "told"), [("", 1), ("stream event { idle 1h }", 0)])
+def test_follow_says_once_that_absences_wait_for_events(
+    process: Start, tmp_path: Path, idle: str, told: int
+) -> None:
+    log, found = tmp_path / "log.jsonl", tmp_path / "found.jsonl"
+    log.write_text(LOG)
+    (tmp_path / "r.cep").write_text(f"{idle} rule r {{ sequence {{ a: login  no x within 1h }} }}")
+    child = process("run", "r.cep", log, "--follow", "-o", found)
+    _wait_for(found.exists)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=ENOUGH)
+    assert err.count(b"`stream event { idle 30s }`") == told
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)]
 )

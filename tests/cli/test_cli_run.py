@@ -61,6 +61,43 @@ def test_the_closing_line_has_the_numbers(cep: Cep, rules: Path, log: Path) -> N
     assert last.endswith(" events/s)")
 
 
+OPEN = """
+rule t { by k  aggregate A over tumbling 10m { n = count() }  having n > 1 }
+rule s { by k  aggregate A over session gap 10m { n = count() } }
+rule h { by k  aggregate A over hopping 10m every 5m { n = count() } }
+rule u { by k  aggregate A over tumbling 10m { n = count() }  having n > 1  report on update }
+rule v { by k  aggregate A over sliding 10m { n = count() } }
+rule l { by k  sequence within 1h { a: A  b: A+ }  report on close }
+rule m { by k  sequence within 1h { a: A  b: A+ }  report at minimum }
+rule n { by k  sequence within 1h { a: A  b: A* until B }  report on close }
+"""
+
+
+def test_windows_and_loops_that_are_open_at_the_end_are_told(
+    cep: Cep, rules: Path, tmp_path: Path
+) -> None:
+    rules.write_text(OPEN)
+    events = [{"type": "A", "time": time, "k": key} for time, key in ((1, 1), (2, 1), (3, 2))]
+    (tmp_path / "l.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    outcome = cep("run", rules, "l.jsonl")
+    assert [line for line in outcome.err.splitlines() if "still open" in line] == [
+        f"rule {what} still open at the end of the input "
+        "(--at-end assume-quiet reports what is in them)"
+        for what in (
+            "h: 4 windows were",
+            "l: loops of 1 key were",
+            "n: loops of 2 keys were",
+            "s: 2 windows were",
+            "t: 1 window was",
+        )
+    ]
+    quiet = cep("run", rules, "l.jsonl", "--at-end", "assume-quiet")
+    assert len(quiet.records) == len(outcome.records) + 10
+    assert "still open" not in quiet.err
+    assert "still open" not in cep("run", rules, "l.jsonl", "--at-end", "discard").err
+    assert "still open" not in cep("run", rules, "l.jsonl", "--state", "s.db").err
+
+
 def test_the_first_of_the_unknown_conditions_is_shown(
     cep: Cep, rules: Path, tmp_path: Path
 ) -> None:
@@ -604,3 +641,9 @@ def test_candidates_that_were_not_tried_are_told(cep: Cep, tmp_path: Path) -> No
     outcome = cep("run", "r.cep", stdin=data + '{"type": "z", "time": 100}\n')
     assert outcome.code == DONE
     assert "rule r: `having` refused 10,000 candidates for one event, and the rest" in outcome.err
+
+
+def test_what_has_no_end_cannot_be_sorted(cep: Cep, rules: Path, log: Path) -> None:
+    outcome = cep("run", rules, log, "--sort", "--follow")
+    assert outcome.code == WRONG_USE
+    assert "with --follow it has no end: use --delay" in outcome.err

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+import cep
 from cep.cli.advice import (
     field_advice,
+    idle_advice,
     late_advice,
     nice_delay,
     reject_advice,
@@ -109,6 +111,24 @@ def test_fields_of_other_types(constants: list[object], types: set[str], told: s
     text = type_advice("f", ["r"], constants, types)
     assert text.startswith("rule r compares `f` with ")
     assert told in text
+
+
+@pytest.mark.parametrize(
+    ("rules", "waiting"),
+    [
+        ("rule a { sequence { x: X  no Y within 1h } }", "rule a waits for something"),
+        (
+            "rule a { sequence { x: X  no Y within 1h } } rule b { on X }"
+            " rule c { sequence within 1h { x: X  y: Y  no Z } }",
+            "rules a, c wait for something",
+        ),
+        ("rule b { on X } rule m { sequence within 1h { x: X  no Z  y: Y } }", None),
+        ("stream event { idle 5s } rule a { sequence { x: X  no Y within 1h } }", None),
+    ],
+)
+def test_absences_in_silence(rules: str, waiting: str | None) -> None:
+    said = idle_advice(cep.loads(rules))
+    assert (said is None) if waiting is None else (said or "").startswith(waiting)
 
 
 def test_the_closing_line() -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 import cep
 from cep.engine import Engine
-from cep.state.codec import FORMAT
+from cep.state import segments
+from cep.state.codec import FORMAT, IN_PIECES
+from cep.state.memory import MemoryStore
 from cep.state.snapshot import snapshot
 from cep.testing.modes import outcome
 
@@ -140,6 +142,15 @@ def run(engine: Engine, events: list[tuple[int, str, dict[str, Any]]]) -> list[A
     return [list(outcome(match)) for event in events for match in engine.process(line(event))]
 
 
+LARGE = Case(
+    """rule r { by user skip nothing sequence within 1m { a: A  b: B{2,}  c: C }
+    alert "{user}" { n = count(b) } }""",
+    [(0, "A", {"amount": 2}), *((i, "AB"[i % 3 > 0], {}) for i in range(1, 20))],
+    [(20, "B", {}), (21, "C", {})],
+)
+"""Histories that share much."""
+
+
 def made(case: Case) -> dict[str, Any]:
     """The fixture of a case, by an engine that is not stopped in between."""
     engine = Engine(cep.loads(case.rules))
@@ -153,7 +164,23 @@ def made(case: Case) -> dict[str, Any]:
     }
 
 
+def made_in_pieces(case: Case) -> dict[str, Any]:
+    """The fixture of a case whose histories count as large: as a store gives them back."""
+    segments.LARGE, segments.SEALED = 4, 2
+    store = MemoryStore()
+    engine = Engine(cep.loads(case.rules), state=store, checkpoint_every=0)
+    for event in case.before:
+        run(engine, [event])
+        engine.checkpoint()
+    fixture = made(case)
+    fixture["kept"]["states"] = [["runs", "r", key, text] for _, key, text in store.load().states()]
+    return fixture
+
+
 def main() -> None:
+    path = FOLDER / f"format-{IN_PIECES}-pieces.json"
+    if not path.exists():
+        path.write_text(json.dumps(made_in_pieces(LARGE), indent=1) + "\n")
     for name, case in CASES.items():
         path = FOLDER / f"format-{FORMAT}-{name}.json"
         if not path.exists():

@@ -54,7 +54,7 @@ def play(new_keys: int, batches: int) -> Play:
     assert engine.keeper is not None
     work: Any = engine.keeper.checkpointer
     codec: Any = next(iter(engine.keeper.memory.codecs.values()))
-    row, begin = codec.row, work.begin
+    row, begin = codec.changed_row, work.begin
 
     def counted_row(state: Any) -> Any:
         clock[0] += EACH
@@ -64,7 +64,7 @@ def play(new_keys: int, batches: int) -> Play:
         done.closed.append(clock[0])
         return begin(progress)
 
-    codec.row, work.begin, work._now = counted_row, noted_begin, lambda: clock[0]
+    codec.changed_row, work.begin, work._now = counted_row, noted_begin, lambda: clock[0]
     work._closed_at = work._worked_at = 0.0
     for batch in range(batches):
         clock[0] += BATCH

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from cep.state.sqlite.file import given_name, plain_errors, primary_code
+from cep.state.sqlite.schema import WHOLE
 from cep.state.store import OutRow, Owner, RuleVersion, Snapshot, SourceRow, StateRow, StateText
 
 PIECE_ROWS = 10_000
@@ -22,11 +23,12 @@ PIECE_BYTES = 8 << 20
 """Bytes that are read at once, roughly."""
 
 _PIECE = """
-    select max(number), json_group_array(json_array(owner, key, state))
-    from (select number, owner, key, state from _states where number > ? order by number limit ?)"""
+    select max(number), json_group_array(json_array(owner, key, whole))
+    from (select number, owner, key, {} as whole from _states
+        where number > ? order by number limit ?)"""
 
 _SOME = """
-    select json_group_array(json_array(owner, key, state)) from _states
+    select json_group_array(json_array(owner, key, {})) from _states
     where number in (select value from json_each(?))"""
 
 _OUTBOX = """
@@ -70,7 +72,7 @@ def _source(row: tuple[Any, ...]) -> SourceRow:
 def _all_states(connection: sqlite3.Connection, path: str) -> Iterator[StateText]:
     with plain_errors(path):
         owners = _owners(connection)
-        for text in _in_pieces(connection, _PIECE):
+        for text in _in_pieces(connection, _PIECE.format(_whole(connection))):
             for owner, key, state in _decode_states(text):
                 yield owners[owner], key, state
 
@@ -78,7 +80,8 @@ def _all_states(connection: sqlite3.Connection, path: str) -> Iterator[StateText
 def _all_rows(connection: sqlite3.Connection, path: str) -> Iterator[tuple[Owner, StateRow]]:
     with plain_errors(path):
         owners = _owners(connection)
-        query = "select owner, key, state, step, first_us, due_us, runs from _states"
+        whole = _whole(connection)
+        query = f"select owner, key, {whole}, step, first_us, due_us, runs from _states"
         for owner, *columns in connection.execute(query):
             yield owners[owner], StateRow(*columns)
 
@@ -90,6 +93,13 @@ def _held(connection: sqlite3.Connection, path: str) -> dict[Owner, tuple[int, i
     with plain_errors(path):
         found = connection.execute(query)
         return {Owner(kind, name): (keys, runs) for kind, name, keys, runs in found}
+
+
+def _whole(connection: sqlite3.Connection) -> str:
+    """SQL: a state as it is read. A file of an older version that is only looked at has no table
+    of further pieces."""
+    query = "select exists (select 1 from sqlite_master where name = '_segments')"
+    return WHOLE if connection.execute(query).fetchone()[0] else "state"
 
 
 def _outbox(connection: sqlite3.Connection, path: str) -> Iterator[OutRow]:
@@ -145,7 +155,9 @@ def _numbered(connection: sqlite3.Connection, numbers: Sequence[int]) -> _Decode
     """Rows by number; in halves where they are too long for one text."""
     try:
         wanted = msgspec.json.encode(numbers).decode()
-        return _decode_states(connection.execute(_SOME, (wanted,)).fetchone()[0])
+        return _decode_states(
+            connection.execute(_SOME.format(_whole(connection)), (wanted,)).fetchone()[0]
+        )
     except sqlite3.Error as error:
         if len(numbers) < 2 or primary_code(error) != sqlite3.SQLITE_TOOBIG:
             raise
@@ -173,12 +185,22 @@ def mistakes(connection: sqlite3.Connection) -> list[str]:
 
 
 _NOT_SO = {
-    "select count(*) from pragma_foreign_key_check": "{} states belong to no owner",
+    "select count(*) from pragma_foreign_key_check where parent = '_owners'": (
+        "{} states belong to no owner"
+    ),
+    "select count(*) from pragma_foreign_key_check where parent = '_states'": (
+        "{} pieces of states belong to no state"
+    ),
     """select count(*) from _owners where kind in ('runs', 'windows', 'dedup')
         and name not in (select id from _rules where status <> 'gone')""": (
         "{} owners of states belong to no version of a rule"
     ),
     "select count(*) from _states where not json_valid(state)": "{} states are not JSON",
+    "select count(*) from _segments where not json_valid(content)": (
+        "{} pieces of states are not JSON"
+    ),
+    """select count(*) from (select row from _segments group by row
+        having min(number) > 0 or max(number) >= count(*))""": "of {} states pieces are missing",
     "select count(*) from _states where not json_valid(key)": "{} keys are not JSON",
     "select count(*) from _outbox where not json_valid(record)": "{} records are not JSON",
     "select count(*) from _counters where not json_valid(value)": "{} counters are not JSON",

@@ -73,6 +73,14 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
         )""",
         "create index _outbox_kept on _outbox(number) where not pending",
     ),
+    "0002_segments": (
+        """create table _segments (
+            row integer not null references _states(number),
+            number integer not null,
+            content text not null,
+            unique (row, number)
+        )""",
+    ),
 }
 """The steps from an empty file to the present form, by name: each is one transaction."""
 
@@ -102,8 +110,23 @@ _EVENTS = """(
             when 'object' then json_extract(event.value, '$[0]')
             when 'array' then json_quote(json_extract(event.value, '$[0][1]'))
             else json_quote(json_extract(event.value, '$[0]')) end))
-        from json_each(s.state, '$.events') as event)"""
+        from (
+            select event.value from _segments as g, json_each(g.content, '$.events') as event
+                where g.row = s.number
+            union all select value from json_each(s.state, '$.events')
+        ) as event)"""
 """SQL: the events that runs have taken so far, as they came."""
+
+_SIZE = """(length(s.key) + length(s.state) + coalesce(
+        (select sum(length(content)) from _segments where row = s.number), 0))"""
+"""SQL: the characters of a state with its key."""
+
+WHOLE = """case when exists (select 1 from _segments where row = _states.number)
+        then substr(state, 1, length(state) - 1) || ',"g":[' || (
+            select group_concat(content, ',') from (
+                select content from _segments where row = _states.number order by number
+            )) || ']}' else state end"""
+"""SQL: a state as it is read, with its further pieces."""
 
 _FIELDS = """(
         select json_group_object(
@@ -156,12 +179,12 @@ VIEWS = {
     "keys": f"""
     select o.kind, coalesce(r.name, o.name) as name, r.version, s.key, s.step, s.runs,
         {_iso("s.first_us")} as first, {_iso("s.due_us")} as due,
-        length(s.key) + length(s.state) as size
+        {_SIZE} as size
     from _states as s join _owners as o on o.number = s.owner
     left join _rules as r on r.id = o.name""",
-    "sizes": """
+    "sizes": f"""
     select o.kind, coalesce(r.name, o.name) as name, r.version, count(*) as keys,
-        sum(s.runs) as runs, sum(length(s.key) + length(s.state)) as size
+        sum(s.runs) as runs, sum({_SIZE}) as size
     from _states as s join _owners as o on o.number = s.owner
     left join _rules as r on r.id = o.name group by o.number""",
     "outbox": f"""

@@ -55,8 +55,11 @@ _SAVE: Final = f"""
     on conflict (owner, key) do update set state = excluded.state, step = excluded.step,
         first_us = excluded.first_us, due_us = excluded.due_us, runs = excluded.runs"""
 
-_DELETE: Final = """
-    delete from _states where owner = ? and key in (select value from json_each(?))"""
+_ROWS: Final = "from _states where owner = ? and key in (select value from json_each(?))"
+
+_DELETE: Final = f"delete {_ROWS}"
+
+_UNSEAL: Final = f"delete from _segments where row in (select number {_ROWS})"
 
 
 class Writing:
@@ -67,6 +70,8 @@ class Writing:
         self._numbers: dict[Owner, int] = {}
         self._delivered: list[str] = []
         self._took: tuple[int, int] | None = None
+        self._has_segments: bool | None = None
+        """Whether there may be segments, which most files have none of; None: not looked yet."""
 
     def delivered(self, ids: Iterable[str]) -> None:
         """Records that leave the outbox with the next epoch. Any thread may say so."""
@@ -108,21 +113,41 @@ class Writing:
 
     def _write_states(self, epoch: Epoch) -> tuple[int, int]:
         """Returns how many rows, and how many characters of states, were written."""
+        if self._has_segments is None:
+            query = "select exists (select 1 from _segments)"
+            self._has_segments = bool(self._connection.execute(query).fetchone()[0])
         rows = size = 0
         for owner, given in epoch.states.items():
             number = self._number(owner)
             changed = {row.key: row for row in given}.values()  # the last one for a key counts
             gone = [row.key for row in changed if row.state is None]
-            for start in range(0, len(gone), PIECE_ROWS):
-                piece = msgspec.json.encode(gone[start : start + PIECE_ROWS]).decode()
-                self._connection.execute(_DELETE, (number, piece))
+            if self._has_segments:
+                self._change(_UNSEAL, number, [row.key for row in changed if not row.sealed])
+            self._change(_DELETE, number, gone)
             for step, kept in _by_step(changed).items():
                 for some in _pieces(kept):
                     packed = _packed(some)
                     self._connection.execute(_SAVE, {"owner": number, "step": step, **packed})
                     size += len(packed["states"])
+            size += sum(self._write_segments(number, row) for row in changed if row.segments)
             rows += len(changed)
         return rows, size
+
+    def _change(self, statement: str, owner: int, keys: Sequence[str]) -> None:
+        for start in range(0, len(keys), PIECE_ROWS):
+            piece = _json(keys[start : start + PIECE_ROWS])
+            self._connection.execute(statement, (owner, piece))
+
+    def _write_segments(self, owner: int, row: StateRow) -> int:
+        """Adds the further pieces of a state that has been written; gives how many characters."""
+        self._has_segments = True
+        run = self._connection.execute
+        find = "select number from _states where owner = ? and key = ?"
+        (state,) = run(find, (owner, row.key)).fetchone()
+        run("delete from _segments where row = ? and number >= ?", (state, row.sealed))
+        for number, content in enumerate(row.segments, row.sealed):
+            run("insert into _segments values (?, ?, ?)", (state, number, content))
+        return sum(map(len, row.segments))
 
     def _number(self, owner: Owner) -> int:
         number = self._numbers.get(owner)
@@ -149,6 +174,8 @@ class Writing:
             if rule.status == "gone":
                 run = self._connection.execute
                 owners = "select number from _owners where name = ?"
+                states = f"select number from _states where owner in ({owners})"
+                run(f"delete from _segments where row in ({states})", (rule.id,))
                 run(f"delete from _states where owner in ({owners})", (rule.id,))
                 run("delete from _owners where name = ?", (rule.id,))
                 self._numbers.clear()
