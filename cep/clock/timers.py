@@ -44,9 +44,16 @@ class Timers:
         self.due = NEVER
         self._moments: list[tuple[int, int]] = []
         self._pending: dict[tuple[int, int], list[tuple[Timed, Any]]] = {}
+        self._last: list[tuple[Timed, Any]] = []
+        self._last_due: int | None = None
+        """The moment of the last `add`, where it was an inclusive one, and who waits for it: keys
+        that begin one after the other often wait for the same."""
 
     def add(self, due: int, rule: Timed, state: Any, exclusive: bool = False) -> None:
         """Wakes `rule` for `state` when the clock reaches `due`."""
+        if due == self._last_due and not exclusive:
+            self._last.append((rule, state))
+            return
         moment = (due, 1 if exclusive else 0)
         waiting = self._pending.get(moment)
         if waiting is None:
@@ -56,6 +63,8 @@ class Timers:
                 self.due = due
         else:
             waiting.append((rule, state))
+        if not exclusive:
+            self._last, self._last_due = self._pending[moment], due
 
     def forget_stale(self) -> None:
         """Lets go of wake-ups that would be passed over. O(all that are pending)."""
@@ -78,6 +87,7 @@ class Timers:
         while self._moments and self._moments[0] <= until:
             moment = heappop(self._moments)
             waiting = self._pending.pop(moment)
+            self._last_due = None
             due = moment[0]
             live = [(rule, state) for rule, state in waiting if state.wake == due]
             if len(live) > 1:

@@ -24,6 +24,9 @@ Loop = Callable[["Program", Sequence[Any]], None]
 MOST_KINDS = 8
 """A rule with more kinds of events than this has them looked up and called."""
 
+FEW = 4
+"""So many texts are compared one by one."""
+
 _HANDLER = re.compile(r"^    def on_(\d+)\(e\):\n((?:        .*\n)+)", re.MULTILINE)
 _RETURN = re.compile(r"^ *return\b", re.MULTILINE)
 _FOR = re.compile(r"(?m)^( *)for .*\n(?:\1 +.*\n)*")
@@ -66,24 +69,39 @@ def own_loop(text: str, attribute: str | None, kinds: Mapping[object, int]) -> s
     bodies = {number: _in_loop(handlers[number]) for number in wanted}
     if len(wanted) > MOST_KINDS or None in bodies.values():
         return None
-    lines = ["for e in events:", "    t = e.t", "    if t >= timers.due:", "        fire(t)"]
+    lines = ["for e in events:", "    t = e.t"]
+    lines += ["    if t >= due:", "        fire(t)", "        due = timers.due"]
     if attribute is None:
         (body,) = bodies.values()
         lines.append(indent(str(body), "    "))
     else:
-        lines += ["    try:", f"        h = find(e.{attribute})", "    except TypeError:"]
-        lines += ["        continue", "    if h is None:", "        continue"]
+        lines += indent("\n".join(_which(attribute, kinds)), "    ").splitlines()
         for place, number in enumerate(wanted):
             test = "else" if place == len(wanted) - 1 else f"if h == {number}"
             lines.append(f"    {'el' if place and test != 'else' else ''}{test}:")
             lines.append(indent(str(bodies[number]), "        "))
-    lines += ["    if emitted:", "        program.drain()"]
+    lines += ["    if emitted:", "        program.drain()", "    due = timers.due"]
     head = text[: text.index("    return [")].replace("def make(", "def make(find, ", 1)
     loop = ["def loop(program, events):"]
     loop.append("    timers, emitted, fire = program.timers, program._emitted, program.fire")
+    loop.append("    due = timers.due")
     loop.append(indent("\n".join(lines), "    "))
     loop.append("return loop")
     return head + indent("\n".join(loop), "    ") + "\n"
+
+
+def _which(attribute: str, kinds: Mapping[object, int]) -> list[str]:
+    """`h = …`, the number of the handler, or on with the next event where there is none. A few
+    texts are compared one by one, which is cheaper than to look a new text up."""
+    lines = ["try:"]
+    if len(kinds) <= FEW and all(isinstance(value, str) for value in kinds):
+        lines.append(f"    v = e.{attribute}")
+        for place, (value, number) in enumerate(kinds.items()):
+            lines += [f"    {'el' if place else ''}if v == {value!r}:", f"        h = {number}"]
+        lines += ["    else:", "        continue"]
+    else:
+        lines += [f"    h = find(e.{attribute})", "    if h is None:", "        continue"]
+    return [*lines, "except TypeError:", "    continue"]
 
 
 def _in_loop(body: str) -> str | None:

@@ -59,6 +59,7 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
             w(f"({names},) = constants")
         w("states, State, careful = run.states, run.State, run.careful")
         w("get, arm, finish, unrouted = states.get, run.arm, run.finish, run.unrouted")
+        w("add = run.timers.add")
         w(f"{DURABLE}touch = run.touch")
         for line in (module.tallies.text() + handlers.text()).splitlines():
             w(line)

@@ -41,7 +41,7 @@ def memory(compiled: CompiledRule, shape: EventShape) -> list[str]:
 
 
 def _key(plan: RulePlan) -> int:
-    state = state_type(len(plan.slots), len(plan.quiet))()
+    state = state_type(len(plan.slots), len(plan.quiet), is_bare=plan.is_bare)()
     state.key = "a key, some"
     return ENTRY + Sizes().of(state)
 
@@ -49,6 +49,8 @@ def _key(plan: RulePlan) -> int:
 def _event(compiled: CompiledRule, shape: EventShape) -> int:
     """Bytes of an event with its place in a run."""
     event = shape.type(t=1 << 50, raw=bytes(LINE), pos=1 << 40)
+    if compiled.automaton.is_bare:
+        return Sizes().of([(event,)])
     seen = max((len(state.variables) for state in compiled.automaton.states), default=0)
     node = (event, *([None] * (FIRST_VARIABLE - 1 + seen)))
     return Sizes().of([node])

@@ -61,7 +61,8 @@ def _atom(atom: Atom) -> str:
 
 def _state(state: State, automaton: Automaton) -> Iterator[str]:
     by = _variable(state.hash_variable) if state.hash_variable is not None else ""
-    yield f"  s{state.index}: {FORMS[state.form].format(by=by)}"
+    bare = ", kept as their events alone" if state.path else ""
+    yield f"  s{state.index}: {FORMS[state.form].format(by=by)}{bare}"
     if state.variables:
         yield f"    holds {', '.join(map(_variable, state.variables))}"
     for edge in state.edges:

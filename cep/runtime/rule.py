@@ -8,7 +8,7 @@ without an event: absences that have come true, loops that close, runs whose tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -107,11 +107,11 @@ class RuleRun(Reporting):
     ) -> None:
         super().__init__(form, order, timers, out, emitted, plan.dedup)
         self.plan = plan
-        self.State = state_type(len(plan.slots), len(plan.quiet))
+        self.State = state_type(len(plan.slots), len(plan.quiet), is_bare=plan.is_bare)
         having = self._having if form.having is not None else None
         self.selection = Selection(plan.layout, plan.skip, having)
         lives = [length for length in (plan.within, plan.keep) if length is not None]
-        self._grain = max(min(lives, default=0) // 10, 1)
+        self._grain = grain_of(lives)
         self._exact = plan.timeouts or any(slot.closes or slot.reach for slot in plan.slots)
         """Whether runs are woken to the tick when their time is over, since something may be
         reported then; else only in time to clean up."""
@@ -148,7 +148,7 @@ class RuleRun(Reporting):
             self.timers.add(due, self, state)
 
     def bucket(self, time: int) -> int:
-        """The time, rounded up to a tenth of the longest life: for wake-ups that only clean up."""
+        """The time, rounded up, for wake-ups that only clean up (`grain_of`)."""
         grain = self._grain
         return time + grain - time % grain
 
@@ -641,27 +641,32 @@ class RuleRun(Reporting):
                 assert state.wake, f"{self.name} {key}: something is due but nothing will wake it"
 
 
+def grain_of(lives: Sequence[int]) -> int:
+    """To what wake-ups that only clean up are rounded: a tenth of the longest life of a run."""
+    return max(min(lives, default=0) // 10, 1)
+
+
 @lru_cache(maxsize=256)
-def state_type(slots: int, quiet: int) -> Any:
+def state_type(slots: int, quiet: int, *, is_bare: bool = False) -> Any:
     """A class for the state of a key: its runs by automaton state (`s0`, …), when leading absences
     were last broken (`q0`, …), marks of dropped starts (`floor`, `dead`, `told`), when it wants to
     be woken, how many events it has seen (`number`, at the last cleaning `cleaned`), and in which
-    epoch it was last changed.
+    epoch it was last changed. Where runs are bare nothing is counted or marked.
 
     A class with slots: CPython reads and writes these faster than anything else with names.
     """
-    nothing = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
-    names = ["key", "number", "floor", "dead", "told", "wake", "epoch", "cleaned", *nothing]
-    lines = [
-        "self.key = self.dead = self.told = None",
-        "self.number = self.floor = self.wake = self.epoch = self.cleaned = 0",
-    ]
-    if nothing:
-        lines.append(" = ".join(f"self.{name}" for name in nothing) + " = None")
-    body = "".join(f"        {line}\n" for line in lines)
-    text = f"class State:\n    __slots__ = {tuple(names)!r}\n    def __init__(self):\n{body}"
+    marks = {"dead": None, "told": None, "number": 0, "cleaned": 0}
+    places = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
+    values = {"key": None, "floor": 0, "wake": 0, "epoch": 0, **dict.fromkeys(places)}
+    if not is_bare:
+        values |= marks
+    lines = [f"{name} = {value}" for name, value in marks.items() if name not in values]
+    lines += [f"__slots__ = {tuple(values)!r}", "def __init__(self):"]
+    for value in (None, 0):
+        names = [name for name in values if values[name] is value]
+        lines.append("    " + " = ".join([*(f"self.{name}" for name in names), str(value)]))
     namespace: dict[str, Any] = {}
-    exec(text, namespace)
+    exec("class State:\n" + "".join(f"    {line}\n" for line in lines), namespace)
     return namespace["State"]
 
 

@@ -51,6 +51,7 @@ import msgspec
 
 from cep.event import EventShape
 from cep.key import key_of
+from cep.runtime import bare
 from cep.runtime.rule import RuleRun, Slot, held_in, hold
 from cep.runtime.runs import (
     EVENT,
@@ -62,6 +63,7 @@ from cep.runtime.runs import (
     PREVIOUS,
     SIZE,
     Node,
+    is_dropped,
 )
 from cep.runtime.window_rule import WindowRun, WindowState
 from cep.runtime.windows import held_buckets
@@ -159,6 +161,7 @@ class StateCodec:
     def __init__(self, run: RuleRun, shape: EventShape, decode_line: DecodeLine) -> None:
         self.run = run
         self.slots = run.plan.slots
+        self._is_bare = run.plan.is_bare
         self._quiet = tuple(f"q{i}" for i in range(len(run.plan.quiet)))
         self._held = _getter([slot.name for slot in self.slots])
         self._events = EventCodec(shape, decode_line)
@@ -192,6 +195,8 @@ class StateCodec:
     def changed_row(self, state: Any) -> StateRow:
         """The same for a state that has changed, to be written over the one of before: of a large
         history only what is new since the last call."""
+        if self._is_bare:
+            return self.row(state)
         if id(state) not in self._histories:
             filled = self._filled(state)
             lists, runs = _in_slots(filled)
@@ -291,7 +296,9 @@ class StateCodec:
         if filled is None:
             return None
         slot, held = filled
-        run = _only_run(held, slot.form)
+        if slot.bare is not None:
+            held = held_in(state, slot)
+        run = _only_run(held, "list" if slot.bare is not None else slot.form)
         if run is None or run[PREVIOUS] is not None:
             return None
         event = self._events.line(run[EVENT])
@@ -304,7 +311,7 @@ class StateCodec:
         elif len(run) > FIRST_VARIABLE:
             waiting = f"[[0,{','.join([json_text(value) for value in run[FIRST_VARIABLE:]])}]]"
         return (
-            f'{{"f":{FORMAT},"n":{state.number},"w":{state.wake},{floor}"events":[{event}],'
+            f'{{"f":{FORMAT},"n":{self._number(state)},"w":{state.wake},{floor}"events":[{event}],'
             f'"h":[[0,{run[POSITION]},{run[NUMBER]}]],{shared}"s":{{"{slot.name}":{waiting}}}}}'
         )
 
@@ -319,9 +326,13 @@ class StateCodec:
         content["s"] = {slot.name: _written(held, slot, histories) for slot, held in filled}
         return self._text(FORMAT, state, content)
 
+    def _number(self, state: Any) -> int:
+        """How many events the key has seen; where these are not counted, its nodes."""
+        return bare.numbered(state, self.slots) if self._is_bare else state.number
+
     def _text(self, format: int, state: Any, content: Mapping[str, Any]) -> str:
         """The text of a state whose runs and histories are `content`."""
-        made: dict[str, Any] = {"f": format, "n": state.number, "w": state.wake}
+        made: dict[str, Any] = {"f": format, "n": self._number(state), "w": state.wake}
         more = {
             "floor": state.floor,
             "k": exact_key(state.key),
@@ -384,14 +395,20 @@ class StateCodec:
         """The state of a row, its histories made."""
         state = self.run.State()
         state.key = key_from_text(key) if row.k is None else key_from_exact(row.k)
-        state.number, state.wake, state.floor = row.n, row.w, row.floor
-        state.dead = dict(row.dead) or None
-        state.told = set(row.told) or None
+        state.wake = row.w
+        if not self._is_bare:
+            state.number, state.floor = row.n, row.floor
+            state.dead = dict(row.dead) or None
+            state.told = set(row.told) or None
         for name, at in row.q.items():
             setattr(state, name, at)
+        dropped = dict(row.dead)
         for name, held in row.s.items():
             slot = self._by_name[name]
-            hold(state, slot, _read_slot(held, slot, nodes, lists, value))
+            runs = _read_slot(held, slot, nodes, lists, value)
+            if self._is_bare:  # what was marked as dropped when runs had numbers is left out
+                runs = [r for r in runs if not is_dropped(r[NEWEST_START], row.floor, dropped)]
+            hold(state, slot, runs or None)
         return state
 
 

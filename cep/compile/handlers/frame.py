@@ -16,6 +16,7 @@ from cep.compile.handlers.steps import Steps
 from cep.compile.writer import Writer
 from cep.plan.automaton import Edge, Position
 from cep.plan.dispatch import Entry
+from cep.runtime.rule import grain_of
 from dsl.checked import Field, Value
 
 NO_EVENT = Entry(-1, None, None, {}, {})
@@ -303,7 +304,9 @@ class Handler(Closing, Steps):
             w(f"arm(st, t + {min(ends) + 1})")
         else:
             with w.block("if not st.wake:"):
-                w(f"arm(st, run.bucket(t) + {min(ends) + 1})")
+                grain = grain_of(ends)
+                w(f"st.wake = wake = t + {grain + min(ends) + 1} - t % {grain}")
+                w("add(wake, run, st)")
 
     def _quiet(self) -> None:
         """A leading `no` remembers when its last event came."""
