@@ -160,6 +160,8 @@ _FOREIGN = {
     "**": "there are no powers; write `x * x`",
     "->": "steps follow each other without a sign",
     ";": "nothing stands between clauses: leave it out",
+    "//": "comments begin with `#`",
+    "/*": "comments begin with `#`, on each line",
 }
 
 
@@ -451,7 +453,9 @@ def _slash_in_regex(failure: Failure) -> str | None:
 
 
 def _number_before_step(failure: Failure) -> str | None:
-    """`sequence { 5 login }`."""
+    """`sequence { 5 login }`, and `login *5`."""
+    if failure.last == "*" and failure.found is not None and failure.found.type == "INTEGER":
+        return f"how often stands in braces: `{failure.before[-2]}{{{failure.found}}}`"
     if failure.found is None or failure.found.type != "INTEGER" or "LABEL" not in failure.expected:
         return None
     step = re.compile(r"\s*(\w+)").match(failure.text, failure.found.end_pos)
@@ -470,6 +474,34 @@ def _forgotten_brace(failure: Failure) -> str | None:
     return f"is a `}}` missing before `{clause}`?"
 
 
+def _kind_of_window(failure: Failure) -> str | None:
+    """`over 5m`."""
+    if failure.found is None or failure.last != "over" or "SLIDING" not in failure.expected:
+        return None
+    length = str(failure.found) if failure.found.type == "DURATION" else "5m"
+    return (
+        f"write `over sliding {length}` (the last {length} at each event), or `tumbling {length}` "
+        "(one after the other)"
+    )
+
+
+def _inside_count(failure: Failure) -> str | None:
+    """`count(*)`, `count(where x == 1)`."""
+    words = [str(word) for word in failure.before[-3:]] + [str(failure.found)]
+    if failure.found == "*" and words[-3:] == ["count", "(", "*"]:
+        return "all events are counted by `count()`"
+    if words[-4:-1] == ["count", "(", "where"]:
+        return f"the condition stands behind: `count() where {failure.found} …`"
+    return None
+
+
+def _dedup_within(failure: Failure) -> str | None:
+    """`dedup by user within 1d`."""
+    if failure.found == "within" and "FOR" in failure.expected and "dedup" in failure.before:
+        return "how long stands behind `for`: `dedup by … for 1d`"
+    return None
+
+
 _RULE_CLAUSES = {"alert", "having", "severity", "tags", "skip", "unless", "start", "keys", "dedup"}
 
 _HINTS = (
@@ -479,6 +511,9 @@ _HINTS = (
     _comparison_as_quantifier,
     _slash_in_regex,
     _number_before_step,
+    _kind_of_window,
+    _inside_count,
+    _dedup_within,
     _forgotten_brace,
 )
 
