@@ -286,11 +286,14 @@ def _arithmetic(resolver: Resolver, expr: ast.Arithmetic) -> Value:
 def _not_a_number(resolver: Resolver, side: Value, op: str) -> Value:
     help = None
     if side.type is Type.STRING:
-        help = (
-            "texts are put together in an alert: `{a}{b}`"
-            if op == "+" and not isinstance(side, Field | StepField)
-            else f"convert it: `num({side.span.text})`"
-        )
+        number = f"`num({side.span.text})`"
+        joined = "texts are put together by `concat(a, b)`, and in an alert: `{a}{b}`"
+        if op != "+":
+            help = f"convert it: {number}"
+        elif isinstance(side, Field | StepField):
+            help = f"{joined}; for a sum convert it: {number}"
+        else:
+            help = joined
     return resolver.wrong(
         "E035", side.span, f"`{op}` needs numbers, this is {noun(side.type)}", help=help
     )
