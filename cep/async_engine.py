@@ -19,7 +19,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from cep.engine import Engine, Stats, Undecided, is_event
+from cep.engine import Engine, Stats, Undecided, instant, is_event
 from cep.match import Match
 from cep.ruleset import Ruleset
 from cep.state.store import StateError
@@ -120,9 +120,10 @@ class AsyncEngine:
         batch = [events] if is_event(events) else list(events)
         await self._add(_Job(lambda e: e.process(batch, position=position), len(batch)))
 
-    async def advance_to(self, time: datetime | int) -> None:
+    async def advance_to(self, time: datetime | int | str) -> None:
         """Moves the clock, as `Engine.advance_to` does; what is due comes by iteration."""
-        await self._add(_Job(lambda engine: engine.advance_to(time)))
+        micros = instant(time)
+        await self._add(_Job(lambda engine: engine.advance_to(micros)))
 
     async def checkpoint(self) -> None:
         """Returns when everything given up to now is durable. Raises ValueError without state."""
