@@ -144,7 +144,8 @@ class AsyncEngine:
 
     async def __aiter__(self) -> AsyncIterator[Match]:
         """The matches as they may go out; ends with the engine. A match that was taken counts as
-        delivered when its taker comes back for the next one, or for the end."""
+        delivered when its taker comes back for the next one, or for the end. After a crash before
+        that, or before the next checkpoint has noted it, it comes again, with the same id."""
         self._takers += 1
         try:
             while (match := await self._next_match()) is not None:

@@ -549,7 +549,7 @@ class Engine:
         as a start with as many states.
 
         >>> import cep
-        >>> engine = Engine(cep.loads("rule big { on payment where amount > 100 }"))
+        >>> engine = cep.Engine(cep.loads("rule big { on payment where amount > 100 }"))
         >>> engine.reload(cep.loads("rule big { on payment where amount > 50 }")).changes[0].kind
         'constants'
         """
