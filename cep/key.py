@@ -11,7 +11,6 @@ from typing import Any
 
 from cep.event import Odd
 
-
 LARGEST = 2.0**63
 """Numbers of this size and above stay as they are: not every writer of JSON knows larger ones."""
 
