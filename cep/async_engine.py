@@ -19,7 +19,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from cep.engine import Engine, Stats, Undecided, is_event
+from cep.engine import Engine, Stats, Undecided, instant, is_event
 from cep.match import Match
 from cep.ruleset import Ruleset
 from cep.state.store import StateError
@@ -120,9 +120,10 @@ class AsyncEngine:
         batch = [events] if is_event(events) else list(events)
         await self._add(_Job(lambda e: e.process(batch, position=position), len(batch)))
 
-    async def advance_to(self, time: datetime | int) -> None:
+    async def advance_to(self, time: datetime | int | str) -> None:
         """Moves the clock, as `Engine.advance_to` does; what is due comes by iteration."""
-        await self._add(_Job(lambda engine: engine.advance_to(time)))
+        micros = instant(time)
+        await self._add(_Job(lambda engine: engine.advance_to(micros)))
 
     async def checkpoint(self) -> None:
         """Returns when everything given up to now is durable. Raises ValueError without state."""
@@ -143,7 +144,8 @@ class AsyncEngine:
 
     async def __aiter__(self) -> AsyncIterator[Match]:
         """The matches as they may go out; ends with the engine. A match that was taken counts as
-        delivered when its taker comes back for the next one, or for the end."""
+        delivered when its taker comes back for the next one, or for the end. After a crash before
+        that, or before the next checkpoint has noted it, it comes again, with the same id."""
         self._takers += 1
         try:
             while (match := await self._next_match()) is not None:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate, compress
 from os import PathLike, fspath
 from threading import Lock
@@ -29,7 +29,7 @@ from cep.clock.timers import NEVER
 from cep.compile.program import Program
 from cep.compile.rules import CompiledRules, recompile
 from cep.event import LateEvent
-from cep.event_time import LATEST
+from cep.event_time import LATEST, parse_time
 from cep.ingest import Ingest
 from cep.lookup_files import LookupFiles, Reloaded, refresh
 from cep.match import Match
@@ -60,7 +60,6 @@ AT_END = ("undecided", "assume-quiet", "discard")
 """What `close` may do with open absences."""
 
 OnMatch = Callable[[Match], None]
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ConcurrentUse(RuntimeError):
@@ -199,6 +198,8 @@ class Engine:
         max_memory: int | None = None,
         on_match: OnMatch | None = None,
     ) -> None:
+        if not isinstance(ruleset, Ruleset):
+            raise TypeError(_no_ruleset(ruleset))
         self.ruleset = ruleset
         self._on_match = on_match
         self._caps = Caps(max_runs, max_state_bytes)
@@ -435,9 +436,15 @@ class Engine:
             self.program.run([made])
             return self._matches(None)
 
-    def advance_to(self, time: int | datetime, on_match: OnMatch | None = None) -> list[Match]:
-        """Moves the clock: nothing older than `time` will come any more. Returns what is due."""
-        micros = _instant(time)
+    def advance_to(
+        self, time: int | datetime | str, on_match: OnMatch | None = None
+    ) -> list[Match]:
+        """Moves the clock: nothing older than `time` will come any more. Returns what is due.
+
+        `time` is microseconds since the epoch, a datetime (UTC where it names no zone) or a text as
+        in an event. Raises TypeError for anything else, ValueError for a text that is no time.
+        """
+        micros = instant(time)
         with self._alone():
             self._run(self._order.advance(micros))
             self.program.advance(micros)
@@ -542,7 +549,7 @@ class Engine:
         as a start with as many states.
 
         >>> import cep
-        >>> engine = Engine(cep.loads("rule big { on payment where amount > 100 }"))
+        >>> engine = cep.Engine(cep.loads("rule big { on payment where amount > 100 }"))
         >>> engine.reload(cep.loads("rule big { on payment where amount > 50 }")).changes[0].kind
         'constants'
         """
@@ -970,8 +977,24 @@ def _micros(duration: int | timedelta) -> int:
     return duration
 
 
-def _instant(time: int | datetime) -> int:
-    if isinstance(time, datetime):
-        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(microseconds=1)
-    return time
+def instant(time: int | datetime | str) -> int:
+    """The microseconds of a time that a host gave."""
+    if isinstance(time, int) and not isinstance(time, bool):
+        return time
+    if not isinstance(time, datetime | str):
+        kind = type(time).__name__
+        raise TypeError(f"a time is microseconds (int), a datetime or a text, not {kind}")
+    micros = parse_time(time)
+    if micros is None:
+        raise ValueError(f"{time!r} is no time; write it like 2026-01-31T12:00:00Z")
+    return micros
+
+
+def _no_ruleset(given: object) -> str:
+    """What to write where an engine was given something else than rules."""
+    if isinstance(given, str | PathLike):
+        path = fspath(given)
+        made = "load" if str(path).endswith(".cep") else "loads"
+        shown = repr(path) if made == "load" else "text"
+        return f"an Engine is made of loaded rules: Engine(cep.{made}({shown}))"
+    return f"an Engine is made of loaded rules (cep.load, cep.loads), not {type(given).__name__}"

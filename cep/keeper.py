@@ -303,6 +303,8 @@ class Keeper:
     def abandon(self) -> None:
         """Lets go of the store as it is: the next engine does again what came after the last
         epoch."""
+        if self.spill is not None:
+            self.spill.stop()
         with suppress(StateError):
             self.store.close()
 

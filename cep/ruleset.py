@@ -20,7 +20,7 @@ from dsl import checked
 from dsl.checked import CheckedRules, FunctionSignature
 from dsl.checker import check
 from dsl.diagnostics import Diagnostic, RuleError
-from dsl.source import NOWHERE, Source
+from dsl.source import NOWHERE, Source, Span
 
 SUFFIX = ".cep"
 UNKNOWN_FUNCTION = "E033"
@@ -56,7 +56,9 @@ class Ruleset:
         """The same files with only these rules active. Raises KeyError for a name that is not
         there. Rules whose `emit` they read are not active (see `with_needed`)."""
         wanted = {name: self.rules[name] for name in names}
-        return Ruleset(replace(self.checked, rules=wanted), self.warnings, self.files)
+        others = [rule.span for name, rule in self.rules.items() if name not in wanted]
+        warnings = [found for found in self.warnings if not _is_all_in(others, found)]
+        return Ruleset(replace(self.checked, rules=wanted), warnings, self.files)
 
     def with_needed(self, names: Iterable[str]) -> list[str]:
         """These rules, and those whose `emit` they read, directly or through others."""
@@ -81,6 +83,12 @@ class Ruleset:
         """A new program with no state, for a host that keeps time and order itself. With `durable`
         its states tell when they change, so that they can be kept."""
         return Program(self.compiled, self.files.rows, durable)
+
+
+def _is_all_in(rules: Sequence[Span], found: Diagnostic) -> bool:
+    """Whether all that a diagnostic points at stands in these rules."""
+    places = [found.span, *(label.span for label in found.labels)]
+    return all(any(rule.covers(place) for rule in rules) for place in places)
 
 
 def load(

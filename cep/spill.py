@@ -124,6 +124,12 @@ class Spill:
     def end(self) -> None:
         """The store is about to be closed. Open absences can still be listed."""
         self._left = list(self.absences())
+        self.stop()
+
+    def stop(self) -> None:
+        """The store is not looked at any more."""
+        if self._left is None:
+            self._left = []
         for run in self.program.rules:
             _states(run).find = _nothing
 

@@ -229,18 +229,23 @@ def annotation(type_: Any) -> str:
 
 
 def summary(member: Any) -> str:
-    """A docstring in one paragraph."""
-    return " ".join((inspect.getdoc(member) or "").split())
+    """A docstring in one paragraph, its examples as a block below."""
+    text, sign, example = (inspect.getdoc(member) or "").partition(">>> ")
+    told = " ".join(text.split())
+    block = example_block(sign + textwrap.dedent(example))
+    return f"{told}\n\n{block}\n" if example else told
 
 
 def prose(thing: Any) -> str:
     """A docstring as Markdown: examples become blocks that the tests run."""
     text = inspect.getdoc(thing) or ""
-    return re.sub(r"(?:^>>> .*(?:\n(?!\n).*)*)+", example_block, text, flags=re.M)
+    return re.sub(
+        r"(?:^>>> .*(?:\n(?!\n).*)*)+", lambda found: example_block(found[0]), text, flags=re.M
+    )
 
 
-def example_block(found: re.Match[str]) -> str:
-    return f"```pycon\n{textwrap.dedent(found[0])}\n```"
+def example_block(text: str) -> str:
+    return f"```pycon\n{textwrap.dedent(text)}\n```"
 
 
 # ---------------------------------------------------------------------------- all of them

@@ -839,6 +839,17 @@ _MEANING: tuple[Code, ...] = (
             'rule fail { on l: log where message like "*Failed*" }',
         ),
     ),
+    Code(
+        "W017",
+        "an absence of anything",
+        page(
+            "A rule without `by` has one key for all events. Its `no` at the end is then about any "
+            "event of that stream, whoever it is about: the shipment of another order ends the "
+            "wait for this one.",
+            "rule unshipped { sequence { p: payment  no shipment within 2h } }",
+            "rule unshipped { by order_id  sequence { p: payment  no shipment within 2h } }",
+        ),
+    ),
 )
 
 _LOADING: tuple[Code, ...] = (

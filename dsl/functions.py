@@ -97,6 +97,15 @@ _TEXT_FUNCTIONS = (
     ),
     _function(
         "text",
+        "concat",
+        (_ANY, _ANY),
+        _TEXT,
+        "The texts of two or more values, one after the other; null when one of them is null.",
+        'concat("user ", "bob", ", port ", 22)',
+        variadic=True,
+    ),
+    _function(
+        "text",
         "capture",
         (_TEXT, Type.REGEX, _ANY),
         _TEXT,
@@ -189,6 +198,17 @@ _TIME_FUNCTIONS = (
         _TEXT,
         'The day as text, "2026-01-31", in UTC or in a time zone.',
         "date(time)",
+        optional=1,
+    ),
+    _function(
+        "time",
+        "format_time",
+        (_TIME, _TEXT, _TEXT),
+        _TEXT,
+        "A time as text, in UTC or in a time zone. In the pattern %Y %m %d are the day, %H %M %S "
+        "the clock, %f microseconds, %j the day of the year, %a %A %b %B English names, %z the "
+        "offset.",
+        'format_time(time, "%d %b %Y, %H:%M", "Europe/Paris")',
         optional=1,
     ),
     _function(

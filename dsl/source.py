@@ -62,6 +62,10 @@ class Span:
         """The stretch from the start of this span to the end of the other."""
         return Span(self.source, min(self.start, other.start), max(self.end, other.end))
 
+    def covers(self, other: Span) -> bool:
+        """Whether the other one lies in this one."""
+        return self.source is other.source and self.start <= other.start and other.end <= self.end
+
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"
 

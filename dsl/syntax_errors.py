@@ -160,6 +160,8 @@ _FOREIGN = {
     "**": "there are no powers; write `x * x`",
     "->": "steps follow each other without a sign",
     ";": "nothing stands between clauses: leave it out",
+    "//": "comments begin with `#`",
+    "/*": "comments begin with `#`, on each line",
 }
 
 
@@ -176,6 +178,34 @@ def _foreign_sign(failure: Failure) -> Diagnostic | None:
             span = failure.locate(start, start + len(sign))
             return Diagnostic("E006", span, f"there is no sign `{sign}`", help=advice)
     return None
+
+
+_FOREIGN_WORDS = {
+    "startswith": ("LIKE", 'write `like "…*"`'),
+    "endswith": ("LIKE", 'write `like "*…"`'),
+    "regex": ("MATCHES", "write `matches /…/`"),
+    "regexp": ("MATCHES", "write `matches /…/`"),
+    "rlike": ("MATCHES", "write `matches /…/`"),
+    "group": ("BY", "write `by`"),
+    "informational": ("INFO", "write `info`"),
+    "where": ("HAVING", "a condition on the aggregates is `having …`"),
+    "sequence": (
+        "RULE",
+        "a pattern stands in a rule: `rule NAME { by …  sequence within … { a: …  b: … } }`",
+    ),
+    "select": (
+        "RULE",
+        "a query is a rule: `rule NAME { by …  aggregate … over sliding … { … } }`",
+    ),
+}
+"""Words of other languages: the keyword that stands there instead, and what to write."""
+
+
+def _foreign_word(failure: Failure) -> Diagnostic | None:
+    keyword, advice = _FOREIGN_WORDS.get(str(failure.found or "").lower(), ("", ""))
+    if not keyword or keyword not in failure.expected:
+        return None
+    return Diagnostic("E010", failure.span, f"`{failure.found}` cannot stand here", help=advice)
 
 
 # ------------------------------------------------------------------------------ slips of numbers
@@ -340,7 +370,9 @@ def _strange_character(failure: Failure) -> Diagnostic | None:
             help=f"write `{straight}`",
         )
     if char.isprintable():
-        return Diagnostic("E013", failure.span, f"`{char}` cannot stand here")
+        name = re.compile(r"@[\w.-]+").match(failure.text, failure.start)
+        help = None if name is None else f"write such a name between backticks: `` `{name[0]}` ``"
+        return Diagnostic("E013", failure.span, f"`{char}` cannot stand here", help=help)
     name_of = unicodedata.name(char, "a control character").lower()
     return Diagnostic(
         "E013",
@@ -352,6 +384,7 @@ def _strange_character(failure: Failure) -> Diagnostic | None:
 
 _SLIPS = (
     _unclosed,
+    _foreign_word,
     _number,
     _unit,
     _foreign_sign,
@@ -394,8 +427,35 @@ def _text_in_text(failure: Failure) -> str | None:
     return f"the text ends before this; for a text inside its braces write {other}…{other}"
 
 
+def _comparison_as_quantifier(failure: Failure) -> str | None:
+    """`login{>=5}`."""
+    number = re.compile(r"(>=?|<=?|==?)\s*(\d+)\s*}").match(failure.text, failure.start)
+    if number is None or failure.last != "{":
+        return None
+    count = int(number[2])
+    least, most = {">": (count + 1, ""), ">=": (count, ""), "<": (0, count - 1)}.get(
+        number[1], (0, count)
+    )
+    wanted = f"{{{count}}}" if number[1].startswith("=") else f"{{{least},{most}}}"
+    return f"write `{wanted}`"
+
+
+def _slash_in_regex(failure: Failure) -> str | None:
+    """`matches /^/etc/passwd/`: the second slash has ended the expression."""
+    for word in reversed(failure.before):
+        if word.type == "REGEX":
+            after = failure.text[word.end_pos : failure.start]
+            glued = re.match(r"\w*/|\w", failure.text[word.end_pos :])
+            if glued is not None and "\n" not in after:
+                return "a `/` inside of an expression is written `\\/`"
+            return None
+    return None
+
+
 def _number_before_step(failure: Failure) -> str | None:
-    """`sequence { 5 login }`."""
+    """`sequence { 5 login }`, and `login *5`."""
+    if failure.last == "*" and failure.found is not None and failure.found.type == "INTEGER":
+        return f"how often stands in braces: `{failure.before[-2]}{{{failure.found}}}`"
     if failure.found is None or failure.found.type != "INTEGER" or "LABEL" not in failure.expected:
         return None
     step = re.compile(r"\s*(\w+)").match(failure.text, failure.found.end_pos)
@@ -414,13 +474,46 @@ def _forgotten_brace(failure: Failure) -> str | None:
     return f"is a `}}` missing before `{clause}`?"
 
 
+def _kind_of_window(failure: Failure) -> str | None:
+    """`over 5m`."""
+    if failure.found is None or failure.last != "over" or "SLIDING" not in failure.expected:
+        return None
+    length = str(failure.found) if failure.found.type == "DURATION" else "5m"
+    return (
+        f"write `over sliding {length}` (the last {length} at each event), or `tumbling {length}` "
+        "(one after the other)"
+    )
+
+
+def _inside_count(failure: Failure) -> str | None:
+    """`count(*)`, `count(where x == 1)`."""
+    words = [str(word) for word in failure.before[-3:]] + [str(failure.found)]
+    if failure.found == "*" and words[-3:] == ["count", "(", "*"]:
+        return "all events are counted by `count()`"
+    if words[-4:-1] == ["count", "(", "where"]:
+        return f"the condition stands behind: `count() where {failure.found} …`"
+    return None
+
+
+def _dedup_within(failure: Failure) -> str | None:
+    """`dedup by user within 1d`."""
+    if failure.found == "within" and "FOR" in failure.expected and "dedup" in failure.before:
+        return "how long stands behind `for`: `dedup by … for 1d`"
+    return None
+
+
 _RULE_CLAUSES = {"alert", "having", "severity", "tags", "skip", "unless", "start", "keys", "dedup"}
 
 _HINTS = (
     _percent,
     _choice_in_parentheses,
     _text_in_text,
+    _comparison_as_quantifier,
+    _slash_in_regex,
     _number_before_step,
+    _kind_of_window,
+    _inside_count,
+    _dedup_within,
     _forgotten_brace,
 )
 

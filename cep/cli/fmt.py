@@ -99,4 +99,5 @@ def replace_text(path: Path, text: str) -> None:
 
 def _summary(changed: int, same: int, *, dry: bool) -> None:
     verb = "would be formatted" if dry else "formatted"
-    say(f"{counted(changed, 'file')} {verb}, {counted(same, 'file')} left as they were")
+    left = "left as it was" if same == 1 else "left as they were"
+    say(f"{counted(changed, 'file')} {verb}, {counted(same, 'file')} {left}")

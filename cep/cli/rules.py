@@ -76,13 +76,15 @@ def _list(pack: str, rules: list[PackRule]) -> None:
 @command.command("show")
 @click.argument("name")
 def show(name: str) -> None:
-    """Print the text of the rule called NAME, or all files of pack:NAME."""
+    """Print the rule called NAME with the params, lists, tables and defs that it uses, or all files
+    of pack:NAME."""
     if name.startswith(PACK):
         for path in rule_files([name]):
             click.echo(Path(path).read_text(encoding="utf-8"), nl=False)
     else:
         rule = _find(name)
-        click.echo(f"# {PACK}{rule.pack}, {rule.file.name}\n{rule.text}")
+        parts = [*_used_by(rule), rule.text]
+        click.echo(f"# {PACK}{rule.pack}, {rule.file.name}\n" + "\n\n".join(parts))
 
 
 @command.command("copy")
@@ -120,6 +122,26 @@ def _find(name: str) -> PackRule:
     close = difflib.get_close_matches(short, [rule.name for rule in rules], n=1)
     hint = f"did you mean `{close[0]}`?" if close else "`cep rules list` shows all"
     raise Problem(f"no ready-made rule `{name}`; {hint}")
+
+
+def _used_by(rule: PackRule) -> list[str]:
+    """The params, lists, tables and defs that a rule names, itself or through others."""
+    from dsl import ast
+
+    declared = {
+        statement.name.name: statement
+        for tree, _, _ in read_trees(_with_included([str(rule.file)]))
+        for statement in tree.statements
+        if isinstance(statement, ast.Param | ast.List | ast.Table | ast.Def)
+    }
+    used: set[str] = set()
+    todo = set(rule.names)
+    while todo:
+        name = todo.pop()
+        if name in declared and name not in used:
+            used.add(name)
+            todo |= {node.name for node in declared[name].walk() if isinstance(node, ast.Ident)}
+    return [statement.span.text for name, statement in declared.items() if name in used]
 
 
 def _with_included(files: list[str]) -> list[str]:

@@ -64,10 +64,10 @@ def _plainly() -> Iterator[None]:
 def _opened(path: str) -> Iterator[SqliteStore]:
     """The store of an existing file, for this process alone."""
     from cep.state.sqlite import SqliteStore
+    from cep.state.sqlite.file import require_file
 
     with _plainly():
-        if not Path(path).is_file():
-            raise StateError(f"there is no state file {path}")
+        require_file(path)
         store = SqliteStore(path)
         try:
             yield store
@@ -116,6 +116,8 @@ def show(path: str, rule: str | None, key: str | None, limit: int, as_json: bool
     """Show the keys of rules: how far they are, since when, and what is due when."""
     with _plainly():
         rows = list(_found(path, rule, key, limit))
+        if not rows and (rule is not None or key is not None):
+            _require_known(path, rule, key)
         if as_json:
             for row in rows:
                 click.echo(json.dumps(_with_events(path, row), ensure_ascii=False))
@@ -141,6 +143,23 @@ def _found(path: str, rule: str | None, key: str | None, limit: int) -> Iterable
         return
     for text in sorted(key_texts(key)):
         yield from read_view(path, "keys", {**where, "key": text}, limit)
+
+
+def _require_known(path: str, rule: str | None, key: str | None) -> None:
+    """`Problem` where nothing is kept of a rule, or of a key."""
+    import difflib
+
+    from cep.state.sqlite import read_view
+
+    names = {row["name"] for row in read_view(path, "sizes")}
+    names |= {row["rule"] for row in read_view(path, "rules")}
+    if rule is not None and rule not in names:
+        close = difflib.get_close_matches(rule, names, n=1)
+        hint = f"did you mean `{close[0]}`?" if close else f"there is: {', '.join(sorted(names))}"
+        raise Problem(printable(f"nothing is kept of `{rule}`; {hint}"))
+    if key is not None:
+        of = f"{rule} has" if rule is not None else "there is"
+        raise Problem(printable(f"{of} no key {key}"))
 
 
 def _with_events(path: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -448,6 +448,36 @@ def date(micros: Any, zone: Any = None) -> str:
     return moment(micros, zone).date().isoformat()
 
 
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_DIRECTIVES: Mapping[str, Callable[[datetime], str]] = {
+    "Y": lambda t: f"{t.year:04}",
+    "m": lambda t: f"{t.month:02}",
+    "d": lambda t: f"{t.day:02}",
+    "H": lambda t: f"{t.hour:02}",
+    "M": lambda t: f"{t.minute:02}",
+    "S": lambda t: f"{t.second:02}",
+    "f": lambda t: f"{t.microsecond:06}",
+    "j": lambda t: f"{t.timetuple().tm_yday:03}",
+    "a": lambda t: _WEEKDAYS[t.weekday()][:3],
+    "A": lambda t: _WEEKDAYS[t.weekday()],
+    "b": lambda t: _MONTHS[t.month - 1][:3],
+    "B": lambda t: _MONTHS[t.month - 1],
+    "z": lambda t: t.strftime("%z"),
+    "%": lambda t: "%",
+}
+"""What stands for what in `format_time`. The names are English wherever this runs."""
+
+
+def format_time(micros: Any, pattern: Any, zone: Any = None) -> str:
+    """A time as text; fails for a pattern with a sign that means nothing."""
+    at = moment(micros, zone)
+    return re.sub("%(.?)", lambda sign: _DIRECTIVES[sign[1]](at), text(pattern), flags=re.DOTALL)
+
+
 def seconds(micros: Any) -> float:
     """A duration as a number of seconds."""
     return number(micros) / SECOND
@@ -500,6 +530,11 @@ def to_text(value: Any) -> str:
     if value.__class__ is Odd:
         raise Misfit("a value of an unexpected type")
     return text_of(value)
+
+
+def concat(as_text: Sequence[Callable[[Any], str]], *values: Any) -> str:
+    """The texts of values, each made by its function, one after the other."""
+    return "".join([make(value) for make, value in zip(as_text, values, strict=True)])
 
 
 def time_to_text(micros: Any) -> str:

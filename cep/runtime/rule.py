@@ -206,6 +206,12 @@ class RuleRun(Reporting):
         if self.form.having is None or self._having([node]):
             self.report("match", key, time, [node])
 
+    def choose(self, key: Any, time: int, nodes: list[Node]) -> None:
+        """The matches of one event that fits in several ways, of a rule that keeps nothing."""
+        state = self.State()
+        state.key = key
+        self.finish(state, time, nodes, None)
+
     def _having(self, history: History) -> bool:
         key, time = self._deciding
         assert self.form.having is not None

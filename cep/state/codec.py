@@ -198,12 +198,9 @@ class StateCodec:
         if self._is_bare:
             return self.row(state)
         if id(state) not in self._histories:
-            filled = self._filled(state)
-            lists, runs = _in_slots(filled)
-            if sum(map(len, lists)) + len(runs) <= segments.LARGE:
-                few = state.number <= segments.LARGE // 10
-                if few or segments.size_of(lists, runs) <= segments.LARGE:
-                    return self.row(state)
+            few = state.number <= segments.LARGE // 10
+            if few or segments.size_of(*_in_slots(self._filled(state))) <= segments.LARGE:
+                return self.row(state)
             self._histories[id(state)] = History(state)
         return self._row_in_pieces(state)
 

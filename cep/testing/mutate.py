@@ -11,7 +11,7 @@ expectations do not look at that part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cep.extend import as_functions, installed_functions
@@ -125,16 +125,32 @@ def _noticed(changed: Ruleset, tests: list[ast.Test], mutant: Mutant) -> bool:
 
 
 def _blind(test: ast.Test, mutant: Mutant) -> ast.Test:
-    """The test without a look at the part of the key that the mutant has merged."""
+    """The test without a look at the part of the key that the mutant has merged, and at what the
+    alert says of it: a match of the mutant is judged as if it kept the value."""
     if mutant.key_part is None:
         return test
-    return replace(test, steps=tuple(_without(step, mutant.key_part) for step in test.steps))
+    names = {mutant.key_part, *_told_by(mutant.statement, mutant.key_part)}
+    return replace(test, steps=tuple(_without(step, names) for step in test.steps))
 
 
-def _without(step: ast.TestStep, name: str) -> ast.TestStep:
+def _told_by(statement: ast.Statement, part: str) -> set[str]:
+    """What of the alert names this part of the key: fields, and `message` for its text."""
+    found: set[str] = set()
+    for alert in (node for node in statement.walk() if isinstance(node, ast.Alert)):
+        if any(not isinstance(text, str) and _names(text, part) for text in alert.parts):
+            found.add("message")
+        found |= {one.name.name for one in alert.assigns if _names(one.value, part)}
+    return found
+
+
+def _names(expr: ast.Expr, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.ident.name == name for node in expr.walk())
+
+
+def _without(step: ast.TestStep, names: Collection[str]) -> ast.TestStep:
     if not isinstance(step, ast.TestExpect) or step.object is None:
         return step
-    pairs = tuple(pair for pair in step.object.pairs if pair.path.dotted != name)
+    pairs = tuple(pair for pair in step.object.pairs if pair.path.dotted not in names)
     return replace(step, object=replace(step.object, pairs=pairs))
 
 

@@ -10,6 +10,7 @@ import hashlib
 import ipaddress
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -239,11 +240,31 @@ def _decimal(text: str) -> int | float:
         return number
 
 
+def _moment(text: str) -> datetime:
+    """ISO 8601, else a form of web servers or of mails."""
+    for form in ("%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%a, %d %b %Y %H:%M:%S %z"):
+        try:
+            return datetime.strptime(text.replace("GMT", "+0000"), form)
+        except ValueError:
+            continue
+    return datetime.fromisoformat(text)
+
+
+def _format_time(time: object, pattern: object, zone: object = "UTC") -> str:
+    if re.search(r"%(?![YmdHMSfjaAbBz%])", _text(pattern).replace("%%", "")):
+        raise Failure
+    at = _local(time, zone)
+    padded = {"%Y": f"{at.year:04}", "%%": "%%"}
+    return at.strftime(re.sub("%[Y%]", lambda sign: padded[sign[0]], _text(pattern)))
+
+
 def _time(value: object) -> int:
     """ISO text, or a number of seconds, millis, micros or nanos, whichever gives a likely date."""
     if isinstance(value, str):
         text = value.strip()
-        found = datetime.fromisoformat(text)
+        if re.fullmatch(r"\d{9,10}(\.\d+)?|\d{13}|\d{16}|\d{19}", text, re.ASCII):
+            return _time(_decimal(text))
+        found = _moment(text)
         whole = found if found.tzinfo else found.replace(tzinfo=UTC)
         return (whole - EPOCH) // timedelta(microseconds=1)
     number = _number(value)
@@ -311,6 +332,7 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "hour": lambda time, zone="UTC": _local(time, zone).hour,
     "weekday": lambda time, zone="UTC": _local(time, zone).isoweekday(),
     "date": lambda time, zone="UTC": _local(time, zone).date().isoformat(),
+    "format_time": _format_time,
     "seconds": _per(1),
     "minutes": _per(60),
     "hours": _per(3_600),
@@ -324,4 +346,4 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "haversine_km": _haversine,
     "hash": _hash,
 }
-"""By name; `if`, `coalesce` and `str` look at more than values and are in `reference_values`."""
+"""By name; `if`, `coalesce`, `str`, `concat` look at more than values: see `reference_values`."""

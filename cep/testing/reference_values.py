@@ -263,6 +263,8 @@ def _call(call: checked.CallFunction, scope: Scope) -> object:
         return None
     if call.function == "str":
         return text_of(arguments[0], call.arguments[0].type)
+    if call.function == "concat":
+        return "".join(map(text_of, arguments, [one.type for one in call.arguments]))
     if signature is not None and signature.call is not None:
         return _host(signature.call, arguments)
     return FUNCTIONS[call.function](*arguments)

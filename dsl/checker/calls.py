@@ -97,12 +97,31 @@ def _unknown_function(resolver: Resolver, expr: ast.Call) -> Value:
     guess = did_you_mean(
         name, [*FUNCTIONS, *AGGREGATES, *LOOP_FUNCTIONS, *world.defs, *world.functions]
     )
-    return resolver.wrong(
-        "E033",
-        expr.function.span,
-        f"no function is called `{name}`",
-        help=f"did you mean `{guess}`?" if guess else "`cep functions` lists them all",
-    )
+    help = f"did you mean `{guess}`?" if guess else "`cep functions` lists them all"
+    spelled_so = guess is not None and guess.replace("_", "") == name.lower()
+    if name.lower() in _ELSEWHERE and not spelled_so:
+        said = [argument.value.span.text for argument in expr.arguments]
+        x, y = said[:2] if len(said) > 1 else (said[0] if said else "x", "y")
+        help = f"write `{_ELSEWHERE[name.lower()].format(x=x, y=y)}`"
+    return resolver.wrong("E033", expr.function.span, f"no function is called `{name}`", help=help)
+
+
+_ELSEWHERE = {
+    "contains": "{x} contains {y}",
+    "dc": "count(distinct {x})",
+    "distinct_count": "count(distinct {x})",
+    "count_distinct": "count(distinct {x})",
+    "cardinality": "count(distinct {x})",
+    "exists": "{x} is not null",
+    "isnotnull": "{x} is not null",
+    "isnull": "{x} is null",
+    "wildcard": "{x} like {y}",
+    "cidrmatch": "cidr({x}, {y})",
+    "tonumber": "num({x})",
+    "tostring": "str({x})",
+    "length": "len({x})",
+}
+"""What other languages have a function for, and how it is written here."""
 
 
 # ---------------------------------------------------------------------------------- ordinary

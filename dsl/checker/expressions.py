@@ -8,6 +8,7 @@ message, since a reported part becomes `BROKEN`, whose type `any` fits everywher
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TypeVar
@@ -39,6 +40,7 @@ from dsl.checker.scope import Scope
 from dsl.checker.texts import look_at_texts
 from dsl.checker.world import BROKEN, World, noun
 from dsl.diagnostics import Label
+from dsl.items import network_problem
 from dsl.regex import compile_problem
 from dsl.source import Span
 from dsl.types import Type, comparable
@@ -284,11 +286,14 @@ def _arithmetic(resolver: Resolver, expr: ast.Arithmetic) -> Value:
 def _not_a_number(resolver: Resolver, side: Value, op: str) -> Value:
     help = None
     if side.type is Type.STRING:
-        help = (
-            "texts are put together in an alert: `{a}{b}`"
-            if op == "+" and not isinstance(side, Field | StepField)
-            else f"convert it: `num({side.span.text})`"
-        )
+        number = f"`num({side.span.text})`"
+        joined = "texts are put together by `concat(a, b)`, and in an alert: `{a}{b}`"
+        if op != "+":
+            help = f"convert it: {number}"
+        elif isinstance(side, Field | StepField):
+            help = f"{joined}; for a sum convert it: {number}"
+        else:
+            help = joined
     return resolver.wrong(
         "E035", side.span, f"`{op}` needs numbers, this is {noun(side.type)}", help=help
     )
@@ -480,8 +485,7 @@ def _membership(resolver: Resolver, expr: ast.Compare) -> Value:
             "E035",
             expr.right.span,
             "`in` needs a list on its right, this is a string",
-            help=f"for a part of a text write `{expr.right.span.text} contains "
-            f"{expr.left.span.text}`",
+            help=_instead_of_in(expr, right),
         )
     if not resolver.require(right, Type.ARRAY, "the right side of `in`"):
         return BROKEN
@@ -497,6 +501,14 @@ def _membership(resolver: Resolver, expr: ast.Compare) -> Value:
         )
     look_at_texts(resolver.world, "in", right)
     return Comparison("in", left, right, type=Type.BOOL, span=expr.span)
+
+
+def _instead_of_in(expr: ast.Compare, right: Value) -> str:
+    left, text = expr.left.span.text, expr.right.span.text
+    network = isinstance(right, Const) and "/" in str(right.value)
+    if network and isinstance(right, Const) and network_problem(right.value) is None:
+        return f"for an address in a network write `cidr({left}, {text})`"
+    return f"for a part of a text write `{text} contains {left}`"
 
 
 def item_types(world: World, value: Value) -> set[Type]:
@@ -546,18 +558,27 @@ def _text_match(resolver: Resolver, expr: ast.Compare, op: str) -> Value:
     return Comparison(op, left, right, type=Type.BOOL, span=expr.span)
 
 
+def _as_regex(text: Const) -> str | None:
+    """The expression that a text in quotes was meant to be, with its backslashes as written."""
+    written = text.span.text
+    if written[:1] not in ("'", '"') or len(written) < 3:
+        return None
+    bare = re.sub(r"\\([\\'\"])", r"\1", written[1:-1])
+    return "/" + re.sub(r"(?<!\\)/", r"\/", bare) + "/"
+
+
 def _fits_match(resolver: Resolver, item: Value, op: str) -> bool:
     if item is BROKEN or isinstance(item, NamedList):
         return True
     if op == "matches":
         if isinstance(item, Pattern):
             return True
-        text = item.value if isinstance(item, Const) and isinstance(item.value, str) else None
+        text = _as_regex(item) if isinstance(item, Const) and item.type is Type.STRING else None
         resolver.wrong(
             "E035",
             item.span,
             f"`matches` needs a regular expression, this is {noun(item.type)}",
-            help=f"write `/{text}/`" if text else "write it between slashes: `/…/`",
+            help=f"write `{text}`" if text else "write it between slashes: `/…/`",
         )
         return False
     if item.type is Type.REGEX:

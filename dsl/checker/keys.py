@@ -6,6 +6,7 @@ written part gives one value for each stream.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from dsl import ast
@@ -154,9 +155,18 @@ class Keys:
             "E061",
             owner.span,
             f"{what} has no key, others have one",
-            help="give it a `by`, or the rule one for all steps",
+            help=self._where_by_belongs(),
             labels=[Label(self.model.span, "the key of another step")],
         )
+
+    def _where_by_belongs(self) -> str:
+        """`unless logout by ip sequence …`: the `by` was meant for the rule."""
+        assert self.model is not None
+        own = self.model.span
+        before = own.source.text[: own.start].rstrip()
+        if re.search(r"\bunless\s+\w+$", before):
+            return f"`{own.text}` belongs to `unless` here: put it before `unless` for all steps"
+        return "give it a `by`, or the rule one for all steps"
 
     def _wrong_number(self, by: ast.By) -> None:
         assert self.model is not None

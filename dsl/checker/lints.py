@@ -61,6 +61,7 @@ def lint(world: World, checked: CheckedRules, loaded: Sequence[Loaded]) -> None:
             if rule.skip != "nothing":
                 _swallowed(world, rule.pattern.nodes)
             _lossy_start(world, rule, rule.pattern)
+            _absence_of_anything(world, rule, rule.pattern)
             _shorter_than_delay(world, rule.pattern, checked.delay)
 
 
@@ -152,6 +153,14 @@ def _slips_in_streams(world: World, checked: CheckedRules) -> None:
     """Streams that nobody declares and that are called almost like one that somebody does."""
     known = [name for name, stream in checked.streams.items() if stream.declared or stream.emitted]
     for name, span in world.first_use.items():
+        if re.fullmatch(r"[xX]\d+", name) and name not in known:
+            world.found.warning(
+                "W013",
+                span,
+                f"no stream `{name}` is declared, so it means events of type `{name}`",
+                help=f"how often a step comes stands in braces: `{{{name[1:]}}}`",
+            )
+            continue
         guess = None if name in known or name == "event" else did_you_mean(name, known)
         if guess is not None and _looks_like_a_slip(name, guess):
             world.found.warning(
@@ -430,6 +439,30 @@ def _lossy_start(world: World, rule: Rule, pattern: SequencePattern) -> None:
                     labels=[Label(value.span, f"looks at `{first.name}`")],
                 )
                 return
+
+
+def _absence_of_anything(world: World, rule: Rule, pattern: SequencePattern) -> None:
+    """`no S` at the end of a rule without a key, for which any S of anybody counts. Where it is of
+    the stream of a step (a heartbeat) that is meant."""
+    streams = {node.stream for node in _tested_nodes(pattern.nodes) if isinstance(node, Step)}
+    last = pattern.nodes[-1] if len(pattern.nodes) > 1 else None
+    if rule.key or not isinstance(last, Guard) or last.stream in streams:
+        return
+    parts = last.where.walk() if last.where is not None else ()
+    if any(isinstance(part, StepField | StepTime | StepAggregate) for part in parts):
+        return
+    world.found.warning(
+        "W017",
+        last.span,
+        f"any `{last.stream}` at all ends the wait, for the rule has no key",
+        help=f"say what both have in common, as in `by order_id`, or `no {last.stream} where order "
+        f"== {_a_step(pattern)}.order`",
+    )
+
+
+def _a_step(pattern: SequencePattern) -> str:
+    """The name of a step of the pattern."""
+    return next(node.name for node in _tested_nodes(pattern.nodes) if isinstance(node, Step))
 
 
 def _shorter_than_delay(world: World, pattern: SequencePattern, delay: int) -> None:

@@ -120,9 +120,30 @@ def _named(resolver: Resolver, ident: ast.Ident, links: list[Access], span: Span
         of_file = _named_by_file(resolver, ident, links, span)
         if of_file is not None:
             return of_file
+    if not ident.quoted and not links and name in _FOREIGN_CONSTANTS:
+        return _foreign_constant(resolver, name, span)
     if scope.event is not None or scope.on_step is not None:
         return _field(resolver, [ident, *links], span)
     return _unknown(resolver, ident, links, span)
+
+
+_FOREIGN_CONSTANTS = {
+    **dict.fromkeys(("True", "TRUE"), "true"),
+    **dict.fromkeys(("False", "FALSE"), "false"),
+    **dict.fromkeys(("None", "NULL", "Null", "NONE"), "null"),
+}
+"""Constants as other languages write them. As names of fields they stand between backticks."""
+
+
+def _foreign_constant(resolver: Resolver, name: str, span: Span) -> Value:
+    own = _FOREIGN_CONSTANTS[name]
+    asked = "; to compare with it write `is null`" if own == "null" else ""
+    return resolver.wrong(
+        "E030",
+        span,
+        f"`{name}` is no constant here",
+        help=f"write `{own}`{asked}; a field of that name stands between backticks",
+    )
 
 
 def _named_by_rule(

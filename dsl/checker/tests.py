@@ -167,10 +167,12 @@ class _Checker:
         name = step.rule.name
         if step.object is not None:
             self._values(step.object)
+        active = {ident.name for ident in self.test.rules}
         if name not in self.world.rules:
-            self._unknown_rule(step.rule)
+            if name not in active:  # else it has been told at the beginning of the test
+                self._unknown_rule(step.rule)
             return
-        if name not in {ident.name for ident in self.test.rules}:
+        if name not in active:
             self.world.found.error(
                 "E071",
                 step.rule.span,

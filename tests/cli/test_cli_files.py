@@ -27,7 +27,7 @@ def test_fmt_formats_in_place(cep: Cep, ugly: Path) -> None:
     assert ugly.read_text() == PRETTY
     assert f"formatted {ugly}\n" in outcome.err
     assert "1 file formatted, 0 files left as they were" in outcome.err
-    assert "0 files formatted, 1 file left" in cep("fmt", ugly).err
+    assert "0 files formatted, 1 file left as it was\n" in cep("fmt", ugly).err
 
 
 def test_fmt_keeps_the_permissions(cep: Cep, ugly: Path) -> None:

@@ -98,3 +98,12 @@ def test_a_rule_without_tests_is_told(cep: Cep, rules: Path) -> None:
     assert outcome.code == FAILED
     assert outcome.out == f"{rules}:1:1: rule `r` has no test\n\n"
     assert "0 mutants: 0 noticed, 1 rule without a test in" in outcome.err
+
+
+def test_a_rule_is_shown_with_what_it_uses(cep: Cep) -> None:
+    shown = cep("rules", "show", "beaconing").out
+    declared = ["list regular_ports", "param jitter", "def gap()", "def mean_gap()", "rule beac"]
+    places = [shown.index(text) for text in declared]
+    assert places == sorted(places)
+    assert "remote_interfaces" not in shown
+    assert cep("rules", "show", "port_scan").out.splitlines()[1].startswith("rule port_scan")

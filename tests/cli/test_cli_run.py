@@ -283,6 +283,18 @@ def test_rule_that_does_not_exist(cep: Cep, rules: Path, log: Path) -> None:
     assert "no rule `gessed`; did you mean `guessed`?" in outcome.err
 
 
+def test_warnings_are_of_the_rules_that_run(cep: Cep, tmp_path: Path, log: Path) -> None:
+    (tmp_path / "r.cep").write_text(
+        'rule a { on login where port == 22 }\nrule b { on login where port == "22" }\n'
+        "rule c { on login }\nrule d { sequence { p: login  no out within 1h } }\n"
+    )
+    assert "W001" in cep("run", "r.cep", log).err
+    assert "W001" in cep("run", "r.cep", log, "--rule", "b").err, "its other use is shown too"
+    for name, codes in (("c", set()), ("d", {"W017"}), ("b", {"W001"})):
+        found = cep("run", "r.cep", log, "--rule", name).err
+        assert {code for code in ("W001", "W017") if code in found} == codes
+
+
 def test_set_gives_a_param_its_value(cep: Cep, tmp_path: Path, log: Path) -> None:
     (tmp_path / "p.cep").write_text(
         'param who = "nobody"\nrule one { on e: login where user == who  alert "{e.user}" }\n'

@@ -143,6 +143,15 @@ class Victim:
         finally:
             self.process.send_signal(signal.SIGCONT)
 
+    def listens(self, number: int) -> bool:
+        """Whether it lives and does something of its own at this signal."""
+        try:
+            status = Path(f"/proc/{self.process.pid}/status").read_text()
+        except OSError:
+            return False
+        caught = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
+        return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
+
     def kill(self) -> None:
         """Ends it at once, as a power cut ends it."""
         self.process.send_signal(signal.SIGKILL)

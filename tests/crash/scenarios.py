@@ -306,11 +306,11 @@ class Asked(Changing):
 
     name = "reload by signal"
     allowed = (2, -signal.SIGHUP)
-    """Before it listens the signal ends it."""
+    """Where it has just stopped to listen the signal ends it."""
 
     def stir(self) -> None:
         super().stir()
-        if self.victim is not None and self.victim.process.poll() is None:
+        if self.victim is not None and self.victim.listens(signal.SIGHUP):
             self.victim.process.send_signal(signal.SIGHUP)
 
 

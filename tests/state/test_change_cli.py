@@ -278,6 +278,29 @@ def test_verify_finds_what_is_wrong(state: str, capfd) -> None:
     assert '["bob"]' in err
 
 
+def test_what_is_not_there_is_told(state: str, capfd) -> None:
+    for arguments, said in (
+        (["--rule", "pairs"], "error: nothing is kept of `pairs`; did you mean `pair`?\n"),
+        (["--rule", "x"], "error: nothing is kept of `x`; there is: many, pair\n"),
+        (["--key", "nokey"], "error: there is no key nokey\n"),
+        (["--rule", "pair", "--key", "nokey", "--json"], "error: pair has no key nokey\n"),
+    ):
+        out, err = cli(capfd, "show", "--state", state, *arguments, code=2)
+        assert (out, err) == ("", said)
+
+
+def test_a_file_of_something_else_stays_as_it_is(state: str, tmp_path: Path, capfd) -> None:
+    Path("log.jsonl").write_text(json.dumps(event("A", 1, "ann")) + "\n")
+    assert run(["run", "rules.cep", "log.jsonl", "-o", "out.db"]) == 0
+    before = Path("out.db").read_bytes()
+    for arguments in (["show"], ["top"], ["drop", "--rule", "r"], ["verify"], ["export"]):
+        _, err = cli(capfd, *arguments, "--state", "out.db", code=2)
+        assert err.startswith("error: out.db is no state file of cep")
+    _, err = cli(capfd, "verify", "--state", "log.jsonl", code=2)
+    assert "log.jsonl is not an SQLite file" in err
+    assert Path("out.db").read_bytes() == before
+
+
 def test_there_must_be_a_file(capfd, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments in (["show"], ["top"], ["drop", "--rule", "r"], ["verify"], ["export"]):

@@ -213,6 +213,18 @@ def test_after_the_end_open_absences_of_keys_that_are_away_are_told(tmp_path: Pa
     assert [open.key["u"] for open in engine.undecided] == [f"u{i}" for i in range(110)]
 
 
+def test_after_a_fault_keys_that_are_away_are_not_looked_for(tmp_path: Path) -> None:
+    rules = cep.loads("rule quiet { by u sequence { a: A  no B within 1h } }")
+    engine = cep.Engine(rules, state=tmp_path / "cep.db", max_memory=1)
+    engine.process([event("A", i, f"u{i}") for i in range(10)])
+    engine.checkpoint()
+    engine.abandon()
+    assert engine.undecided == []
+    engine = cep.Engine(rules, state=tmp_path / "cep.db")
+    assert len(engine.undecided) == 10
+    engine.abandon()
+
+
 def test_what_goes_together(tmp_path: Path, monkeypatch) -> None:
     rules = cep.loads("rule r { on A }")
     with pytest.raises(ValueError, match="needs state"):

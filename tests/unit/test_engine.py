@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -139,6 +140,40 @@ def test_another_word_for_the_end_is_refused() -> None:
         cep.Engine(cep.loads(BIG)).close("whatever")
 
 
+def test_an_engine_is_made_of_loaded_rules() -> None:
+    for given, said in (
+        ("hosts.cep", r"Engine\(cep.load\('hosts.cep'\)\)"),
+        (Path("hosts.cep"), r"Engine\(cep.load\('hosts.cep'\)\)"),
+        ("rule x { on A }", r"Engine\(cep.loads\(text\)\)"),
+        (None, "not NoneType"),
+    ):
+        with pytest.raises(TypeError, match=said):
+            cep.Engine(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "1970-01-01T00:01:00Z",
+        datetime(1970, 1, 1, 0, 1),
+        datetime(1970, 1, 1, 0, 1, tzinfo=UTC),
+        60_000_000,
+    ],
+)
+def test_the_clock_is_moved_by_any_form_of_a_time(later: Any) -> None:
+    engine = cep.Engine(cep.loads("rule r { sequence { a: A  no B within 30s } }"))
+    engine.process({"type": "A", "time": datetime(1970, 1, 1, 0, 0, 1)})
+    assert len(engine.advance_to(later)) == 1
+    assert engine.stats.clock_us == 60_000_000
+
+
+def test_what_is_no_time_does_not_move_the_clock() -> None:
+    engine = cep.Engine(cep.loads("rule r { on A }"))
+    for time, error in ((1.5, TypeError), (None, TypeError), (True, TypeError), ("x", ValueError)):
+        with pytest.raises(error):
+            engine.advance_to(time)  # type: ignore[arg-type]
+
+
 def test_a_callback_cannot_use_its_own_engine() -> None:
     engine = cep.Engine(cep.loads(BIG))
 
@@ -147,7 +182,8 @@ def test_a_callback_cannot_use_its_own_engine() -> None:
 
     with pytest.raises(cep.ConcurrentUse):
         engine.process(FORMS["mapping"], on_match=again)
-    assert len(engine.process(FORMS["mapping"])) == 1
+    found = engine.process(FORMS["mapping"])
+    assert len(found) == 2, "what the callback has not taken comes again"
 
 
 def test_two_threads_cannot_use_it_at_once() -> None:

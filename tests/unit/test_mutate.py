@@ -190,6 +190,21 @@ def test_good_tests_notice_everything() -> None:
     assert report.tried == 5
 
 
+def test_a_key_that_only_the_alert_names_is_not_noticed() -> None:
+    report = tried(
+        """rule r { by user  sequence within 1h { f: fail{3} }  alert "{user}: 3" { who = user } }
+        test r "three" { fail { user: "ann" } times 3 every 1s
+          expect r { message: "ann: 3", who: "ann", user: "ann" } }"""
+    )
+    assert "`by user` is left out" in [one.mutant.words for one in report.survivors]
+    report = tried(
+        """rule r { by user  sequence within 1h { f: fail{3} }  alert "{f.user}: three" }
+        test r "three" { fail { user: "ann" } times 2 every 1s  fail { user: "bob" }
+          fail { user: "ann" }  expect r { message: "ann: three" } }"""
+    )
+    assert "`by user` is left out" not in [one.mutant.words for one in report.survivors]
+
+
 def test_a_rule_without_a_test_is_told() -> None:
     report = tried(GUESSED)
     assert [rule.name.name for rule in report.untested] == ["guessed"]

@@ -54,6 +54,7 @@ FUNCTIONS: dict[str, _Function] = {
     "hour": _Function(f.hour, _INT),
     "weekday": _Function(f.weekday, _INT),
     "date": _Function(f.date, _TEXT),
+    "format_time": _Function(f.format_time, _TEXT),
     "seconds": _Function(f.seconds, _NUMBER, f"{{0}} / {f.SECOND}", _NUMBER, TERM),
     "minutes": _Function(f.minutes, _NUMBER, f"{{0}} / {f.MINUTE}", _NUMBER, TERM),
     "hours": _Function(f.hours, _NUMBER, f"{{0}} / {f.HOUR}", _NUMBER, TERM),
@@ -159,6 +160,11 @@ def _str(value: CallFunction, names: Names) -> Call:
     return Call(function, value.arguments, Type.STRING)
 
 
+def _concat(value: CallFunction, names: Names) -> Call:
+    as_text = tuple(_AS_TEXT.get(one.type, f.to_text) for one in value.arguments)
+    return Call(partial(f.concat, as_text), value.arguments, Type.STRING)
+
+
 def _hash(value: CallFunction, names: Names) -> Call:
     return Call(f.hash_of, value.arguments, Type.STRING, strict=False)
 
@@ -171,6 +177,7 @@ def _time(value: CallFunction, names: Names) -> Call:
 SPECIAL: dict[str, tuple[Callable[[CallFunction, Names], Call], Type]] = {
     "capture": (_capture, Type.STRING),
     "cidr": (_cidr, Type.BOOL),
+    "concat": (_concat, Type.STRING),
     "hash": (_hash, Type.STRING),
     "str": (_str, Type.STRING),
     "time": (_time, Type.TIME),

@@ -214,12 +214,21 @@ class Handler(Closing, Steps):
             self.inside = "inside"
 
     def _stateless(self) -> None:
-        """A rule of single events: nothing is kept, every event that fits is a match."""
-        for edge in self.a.openings:
-            test = self._first_tests(edge)
-            if test is not None:
+        """A rule of single events: nothing is kept, every event that fits is a match. One that fits
+        in several ways is one match, unless nothing is skipped."""
+        tests = [(edge, self._first_tests(edge)) for edge in self.a.openings]
+        known = [(edge.target, test) for edge, test in tests if test is not None]
+        if len(known) == 1:
+            ((target, test),) = known
+            with self.w.block(f"if {test}:"):
+                self.w(f"run.single(k, t, (e, {target}, None, -1, t, 1, 1))")
+        elif known:
+            self.w("fits = []")
+            for target, test in known:
                 with self.w.block(f"if {test}:"):
-                    self.w(f"run.single(k, t, (e, {edge.target}, None, -1, t, 1, 1))")
+                    self.w(f"fits.append((e, {target}, None, -1, t, 1, 1))")
+            with self.w.block("if fits:"):
+                self.w("run.choose(k, t, fits)")
 
     def _find_state(self) -> None:
         w = self.w

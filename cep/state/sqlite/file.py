@@ -119,9 +119,14 @@ def read_view(
 
 
 def require_file(path: str) -> None:
-    """Raises `StateError` where there is no such file."""
+    """Raises `StateError` where there is no such file, or one that holds something else: it is not
+    to be made one by looking at it."""
     if not Path(path).is_file():
         raise StateError(f"there is no state file {path}")
+    query = "select exists (select 1 from sqlite_master where name = '_epochs')"
+    with plain_errors(path), closing(_look(path)) as connection:
+        if not connection.execute(query).fetchone()[0]:
+            raise StateError(f"{path} is no state file of cep: those are made by `cep run --state`")
 
 
 def look_only(path: str) -> sqlite3.Connection:
