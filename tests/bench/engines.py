@@ -22,7 +22,7 @@ def decoded(rules: cep.Ruleset, path: Path, chunk: int = CHUNK) -> Chunks:
     """The events of a file as the engine has them, times set, cut into chunks."""
     engine = cep.Engine(rules)
     source = open_source(str(path))
-    events = (e for block in source.blocks() for e in engine.decode(source.name, block))
+    events = (e for block in source.blocks() for e in engine.decode(0, block))
     return list(_cut(_without_lines(events), chunk))
 
 
