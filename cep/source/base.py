@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 Record = dict[str, object]
 FieldType = Literal["string", "number", "bool", "any"]
 
-BLOCK = 1 << 20
+BLOCK = 1 << 17
 """Bytes of a block of lines, roughly: large enough that the work per block does not count."""
 
 LONGEST_LINE = 64 << 20

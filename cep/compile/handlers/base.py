@@ -209,8 +209,7 @@ class HandlerBase:
         if place is None:
             return "None"
         assert variable.argument is not None
-        event = f"nd[{place if place + 1 < len(state.path) else -1}]"
-        return EventEnv(self.module.around, event=event).load(variable.argument)
+        return EventEnv(self.module.around, event=f"nd[{place}]").load(variable.argument)
 
     def _push(self, slot: str, item: str) -> None:
         with self.w.block(f"if {slot} is None:"):

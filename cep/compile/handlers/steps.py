@@ -53,7 +53,8 @@ class Steps(HandlerBase):
         if strict:
             tests = [self.inside, *tests]
         guard = "" if "True" in tests else f" and ({' or '.join(tests)})"
-        with self.w.block(f"if st.s{state.index}{guard}:"):
+        there = "" if state.form == "hash" else " is not None"
+        with self.w.block(f"if st.s{state.index}{there}{guard}:"):
             if state.form == "single":
                 self._visit_single(state, edges)
             elif state.form == "list":
@@ -134,14 +135,32 @@ class Steps(HandlerBase):
         alike = [state for state in places if self._what_is_asked(state) == wanted]
         if wanted is None or len(alike) < 2:
             return
-        self.w(f"nd = {' or '.join(f'st.s{state.index}' for state in reversed(alike))}")
+        if nearest.path:
+            self._any_of(alike)
+        else:
+            self.w(f"nd = {' or '.join(f'st.s{state.index}' for state in reversed(alike))}")
         self.w("asked = False")
-        with self.w.block("if nd:"):
-            self._unpack(nearest)
+        with self.w.block("if nd is not None:"):
+            if not nearest.path:
+                self._unpack(nearest)
             (edge,) = self._taken_edges(nearest)
             test = self._edge_test(nearest, edge, self.a.positions[edge.target])
             self.w(f"asked = {test or 'True'}")
         self.shared = {state.index for state in alike}
+
+    def _any_of(self, states: list[State]) -> None:
+        """`nd`, a bare run in one of these states, and its variables: they are the same for all, but
+        stand in another place."""
+        first, *others = reversed(states)
+        self._one_of(first)
+        for state in others:
+            with self.w.block("if nd is None:"):
+                self._one_of(state)
+
+    def _one_of(self, state: State) -> None:
+        self.w(f"nd = st.s{state.index}")
+        with self.w.block("if nd is not None:"):
+            self._unpack(state)
 
     def _what_is_asked(self, state: State) -> object:
         """What decides whether a run of a strict place takes the event, if that is the same for all
@@ -159,9 +178,15 @@ class Steps(HandlerBase):
         """A strict place with one run: it goes on, or it is over."""
         w = self.w
         w(f"nd, st.s{state.index} = st.s{state.index}, None")
-        if state.index not in self.shared:
-            self._unpack(state)
         expired = self._expired(state)
+        if state.path and self.a.entered[state.edges[0].target] is not None:
+            expired = None  # it is enough to ask a bare run when it is complete: it is in no way
+        if state.index in self.shared:
+            (edge,) = edges
+            with w.block(f"if asked and not ({expired}):" if expired else "if asked:"):
+                self._arrive(state, edge, self.a.positions[edge.target], RUN)
+            return
+        self._unpack(state)
         with w.block(f"if not ({expired}):" if expired is not None else "if True:"):
             ends = self.inside == "True" and state.key.close is None
             stays = self._takes(state, edges, RUN, flagged=not ends)
