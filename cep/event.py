@@ -21,7 +21,7 @@ with `>` as it stands, and `true` never passes for 1.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -155,7 +155,12 @@ class EventShape:
             if use.type in _ALLOWED
         ]
 
-    def _struct(self, *, typed: bool) -> Any:
+    def lacking(self, attributes: Collection[str]) -> Any:
+        """The struct for events that have no value in these fields: a line that has one does not
+        fit."""
+        return self._struct(typed=True, lacking=attributes)
+
+    def _struct(self, *, typed: bool, lacking: Collection[str] = ()) -> Any:
         """A struct of the fields; the engine's own attributes have names no line can guess."""
         secret = secrets.token_hex(8)
         names = {"t": int, "raw": Any, "src": str, "pos": int, "s": str | None}
@@ -173,6 +178,8 @@ class EventShape:
         for path, use in self.uses.items():
             python = _PYTHON_TYPES.get(use.type, Any) if typed and len(path) == 1 else Any
             attribute = self.attributes[path]
+            if attribute in lacking:
+                python = None
             rename[attribute] = ".".join(path)
             if use.asks_missing or len(path) > 1:
                 members.append((attribute, python | msgspec.UnsetType, UNSET))

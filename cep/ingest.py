@@ -154,8 +154,12 @@ class Ingest:
         paths = [p for r in self.times.rules for p in self._paths(r)]
         self._time_names = ", ".join(dict.fromkeys(f"`{'.'.join(path)}`" for path in paths))
         self._time_keys = [
-            (self.shape.attributes[path], f'"{path[0]}"'.encode()) for path in dict.fromkeys(paths)
+            (self.shape.attributes[path], f'"{path[0]}"'.encode())
+            for path in dict.fromkeys(paths)
+            if len(path) == 1
         ]
+        self._fast: Callable[[bytes], Any] | None = None
+        self._lacking: Sequence[str] = ()
 
     def _paths(self, rule: TimeRule) -> list[tuple[str, ...]]:
         by_attribute = {attribute: path for path, attribute in self.shape.attributes.items()}
@@ -188,24 +192,29 @@ class Ingest:
     def in_order(self, lines: Sequence[bytes]) -> tuple[list[Any], list[int], int] | None:
         """Events of lines that are all good and in order, their raw times and what makes
         microseconds of these; None where anything asks for a closer look."""
-        data = b"".join(lines)
-        if not data.isascii():
+        if not all(map(bytes.isascii, lines)):
             return None
+        if self._fast is None:
+            self._expect_like(lines)
+            assert self._fast is not None
         try:
-            events = list(map(self._decode, lines))
+            events = list(map(self._fast, lines))
         except (msgspec.MsgspecError, RecursionError):
+            if self._lacking:
+                self._lacking, self._fast = (), self._decode
             return None
         if self.shape.has_nested:
             for event in events:
                 self.shape.settle(event)
-        times = self.times.in_order(events, self._lacking(data))
+        times = self.times.in_order(events, self._lacking)
         return None if times is None else (events, *times)
 
-    def _lacking(self, data: bytes) -> list[str]:
-        """Attributes of time fields whose names do not stand in the data, however written."""
-        if b"\\" in data:
-            return []
-        return [attribute for attribute, name in self._time_keys if name not in data]
+    def _expect_like(self, lines: Sequence[bytes]) -> None:
+        """Chooses how lines are decoded from now on: as if none had a time field that none of these
+        has. A line that has one does not fit then, and ends that."""
+        data = b"".join(lines)
+        self._lacking = [attribute for attribute, name in self._time_keys if name not in data]
+        self._fast = msgspec.json.Decoder(self.shape.lacking(self._lacking)).decode
 
     def lines(self, source: str, block: Block) -> tuple[list[Any], list[int], Sequence[bytes]]:
         """Events, their positions and their lines, of a block of raw lines. Blank lines are passed

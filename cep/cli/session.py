@@ -7,8 +7,9 @@ what was found and what could be better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -87,9 +88,22 @@ def execute(options: RunOptions) -> int:
     loading = options.loading
     ruleset = load_rules(options.rules, loading, options.rule, warnings=not options.quiet)
     stops_between_blocks = options.follow or options.state is not None
-    with clean_stop() if stops_between_blocks else nullcontext(Stop()) as stop:
+    stopping = clean_stop() if stops_between_blocks else nullcontext(Stop())
+    with stopping as stop, rare_collection():
         code = Session(ruleset, options, stop).run()
     return code or stop.code
+
+
+@contextmanager
+def rare_collection() -> Iterator[None]:
+    """The garbage collector looks for cycles less often: a run makes many objects and no cycles of
+    them, so a search finds nothing and takes the longer the more keys there are."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class Session:

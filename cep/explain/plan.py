@@ -61,10 +61,11 @@ def _atom(atom: Atom) -> str:
 
 def _state(state: State, automaton: Automaton) -> Iterator[str]:
     by = _variable(state.hash_variable) if state.hash_variable is not None else ""
-    bare = ", kept as their events alone" if state.path else ""
-    yield f"  s{state.index}: {FORMS[state.form].format(by=by)}{bare}"
+    yield f"  s{state.index}: {FORMS[state.form].format(by=by)}"
     if state.variables:
         yield f"    holds {', '.join(map(_variable, state.variables))}"
+    if state.path:
+        yield "    a run is kept as its events alone"
     for edge in state.edges:
         yield f"    {_edge(edge, automaton)}"
     deadline, close = state.key.deadline, state.key.close
