@@ -1,0 +1,96 @@
+"""Runs that are kept as their events alone: for which rules, and how they are told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import cep
+from cep.compile.program import Program
+from cep.runtime.rule import held_in
+from cep.runtime.runs import NEWEST_START, NUMBER
+
+ROW = "rule r { by user sequence within 1h { a: A  b: B  c: C where n > a.n } alert '{a.n}' }"
+
+
+def is_bare(rule: str) -> bool:
+    return cep.loads(rule).compiled.rules[0].automaton.is_bare
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        ROW,
+        ROW.replace("alert", "skip nothing alert"),
+        ROW.replace("alert", "dedup by user for 1h alert"),
+        "rule r { sequence strict within 1h { a: event{3} where n > prev(n) } alert '' }",
+    ],
+)
+def test_a_plain_row_of_steps(rule: str) -> None:
+    assert is_bare(rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        (ROW.replace("where n > a.n", ""), "one group is cheaper"),
+        (ROW.replace("b: B", "b: B where n > a.n"), "runs may pass each other"),
+        (ROW.replace("b: B", "no X  b: B"), "an absence closes a way"),
+        (ROW.replace("b: B", "b: B?"), "there are two ways"),
+        (ROW.replace("b: B", "b: B+"), "the number of events is open"),
+        (ROW.replace("sequence", "sequence any"), "a run stays where it was too"),
+        (ROW.replace("alert", "skip to next alert"), "starts are dropped one by one"),
+        (ROW.replace("alert", "start latest alert"), "first events are replaced"),
+        (ROW.replace("alert", "limit 5 runs alert"), "the oldest are dropped"),
+        (ROW.replace("alert", "having count(a) > 0 alert"), "candidates are tried"),
+        (ROW.replace("alert", "on timeout { alert '' } alert"), "what was told is marked"),
+        (ROW.replace("sequence", "unless X sequence"), "runs are ended"),
+    ],
+)
+def test_anything_else_is_not(rule: str, why: str) -> None:
+    assert not is_bare(rule), why
+
+
+def events(program: Program, *records: tuple[str, int, int]) -> list[Any]:
+    made = []
+    for kind, minute, n in records:
+        event = program.shape.from_mapping({"type": kind, "user": "ann", "n": n})
+        event.t, event.pos, event.src = minute * 60_000_000, minute, "log"
+        made.append(event)
+    return made
+
+
+def test_runs_are_told_apart_by_where_they_wait() -> None:
+    program = cep.loads(ROW).program()
+    a, b, c, d = events(program, ("A", 0, 5), ("A", 1, 7), ("B", 2, 0), ("A", 3, 1))
+    program.run([a, b, c, d])
+    (run,) = program.rules
+    state = run.states["ann"]
+    assert state.s0 == [(d,)]
+    assert state.s1 == [(a, c), (b, c)]
+    first, second = (held_in(state, slot) for slot in run.plan.slots)
+    assert [node[NEWEST_START] for node in second] == [1, 3]
+    assert [node[NUMBER] for node in first] == [5]
+    assert [node[7:] for node in second] == [(5,), (7,)]
+
+
+def test_runs_whose_time_is_over_are_taken_out_when_the_key_is_woken() -> None:
+    program = cep.loads(ROW).program()
+    program.run(events(program, ("A", 0, 5), ("A", 50, 7)))
+    (run,) = program.rules
+    program.advance(70 * 60_000_000)
+    assert [held[0].t for held in run.states["ann"].s0] == [50 * 60_000_000]
+    program.advance(200 * 60_000_000)
+    assert not run.states
+
+
+def test_the_oldest_are_dropped_and_later_ones_go_on() -> None:
+    from cep.runtime.oldest import drop_until
+
+    program = cep.loads(ROW).program()
+    program.run(events(program, ("A", 0, 5), ("A", 1, 7)))
+    (run,) = program.rules
+    assert drop_until(run, run.states["ann"], 0) == 1
+    program.run(events(program, ("A", 2, 6), ("B", 3, 0), ("C", 4, 9)))
+    assert [match.message for match in program.take()] == ["7"]
