@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import click
 from cep.cli.reading import read_trees
 from cep.cli.rule_files import PACK, pack_names, rule_files
 from cep.cli.speech import Problem, colored, paint, say
+from dsl.diagnostics import did_you_mean
 
 
 class PackRule(NamedTuple):
@@ -119,8 +119,8 @@ def _find(name: str) -> PackRule:
     for rule in rules:
         if rule.name == short:
             return rule
-    close = difflib.get_close_matches(short, [rule.name for rule in rules], n=1)
-    hint = f"did you mean `{close[0]}`?" if close else "`cep rules list` shows all"
+    guess = did_you_mean(short, [rule.name for rule in rules])
+    hint = f"did you mean `{guess}`?" if guess else "`cep rules list` shows all"
     raise Problem(f"no ready-made rule `{name}`; {hint}")
 
 
