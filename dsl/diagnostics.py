@@ -141,6 +141,36 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     return by_lower[close[0]] if close else None
 
 
+def slip_of(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate of which `name` is a slip: another case, or a letter in three wrong, missing,
+    too many or exchanged with the next. For names that may well be right as they are.
+
+    >>> slip_of("amuont", ["amount"]), slip_of("Login", ["login"]), slip_of("usr", ["user"])
+    ('amount', 'login', 'user')
+    >>> slip_of("message", ["times_changed"]), slip_of("ip", ["pid", "id"]), slip_of("a", ["b"])
+    (None, None, None)
+    """
+    most = len(name) // 3
+    near = [(_slips(name.lower(), other.lower()), other) for other in candidates if other != name]
+    slips, best = min(near, default=(most + 1, name))
+    return best if slips <= most else None
+
+
+def _slips(name: str, other: str) -> int:
+    """How many letters must change for one name to become the other (Damerau and Levenshtein)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(name):
+        next_row = [i + 1]
+        for j, another in enumerate(other):
+            cost = min(row[j] + (letter != another), row[j + 1] + 1, next_row[j] + 1)
+            if i and j and letter == other[j - 1] and name[i - 1] == another:
+                cost = min(cost, before[j - 1] + 1)
+            next_row.append(cost)
+        before, row = row, next_row
+    return row[-1]
+
+
 # ------------------------------------------------------------------------------------- drawing
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cep.cli.sample import Sample, Want, type_name
+from cep.cli.sample import Kind, Sample, Want, type_name
 from cep.cli.speech import counted
 from cep.explain.duration import duration
 from cep.runtime.runs import CANDIDATES
+from dsl.diagnostics import slip_of
 
 if TYPE_CHECKING:
     from cep.cli.session import RunOptions
     from cep.engine import Engine
-    from cep.explain.reads import Constant, Path
+    from cep.explain.reads import Constant, Path, Reads, Told
     from cep.ruleset import Ruleset
 
 _NICE = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
@@ -24,7 +24,10 @@ _NICE = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 300, 600, 900, 1800, 3600, 72
 
 SECOND = 1_000_000
 LISTED = 8
-"""Values of a field that are listed at most."""
+"""Values of a field, and names, that are listed at most."""
+
+FEW = 3
+"""Rules without events that are told one by one, by what each of them misses."""
 
 
 def nice_delay(micros: int) -> str | None:
@@ -76,15 +79,10 @@ def field_advice(
     field: str, rules: Sequence[str], names: Iterable[str], stream: str | None = None
 ) -> str:
     """A field that rules read and no event had, or no event of a stream; `names`: what it had."""
-    close = _close(field, names)
-    hint = f" (did you mean `{close[0]}`?)" if close else ""
+    guess = slip_of(field, names)
+    hint = f" (did you mean `{guess}`?)" if guess else ""
     of = f" of stream {stream}" if stream is not None else ""
     return f"no event{of} had the field `{field}` that {_do(rules, 'read')}{hint}"
-
-
-def _close(name: str, others: Iterable[str]) -> list[str]:
-    """The one that is nearly the same, if any."""
-    return difflib.get_close_matches(name, list(others), n=1, cutoff=0.75)
 
 
 def _do(rules: Sequence[str], verb: str) -> str:
@@ -100,14 +98,21 @@ def _some(values: Iterable[object]) -> str:
     return ", ".join(texts[:LISTED]) + (", …" if len(texts) > LISTED else "")
 
 
-def stream_advice(streams: Sequence[str], field: str, seen: Iterable[object]) -> str:
-    """Streams that are told by the values of a field and got no event; `seen`: its values."""
+def stream_advice(
+    streams: Sequence[str], field: str, seen: Iterable[object], *, is_type: bool = True
+) -> str:
+    """Streams that are told by the values of a field and got no event; `seen`: its values;
+    `is_type`: it is the one that says the type of an event."""
     values = [str(value) for value in seen]
     which = f"stream {streams[0]}" if len(streams) == 1 else f"streams {_some(streams)}"
     other = f"--type-field names another, `stream {streams[0]} where …` needs none"
+    if not is_type:
+        asks = "it asks" if len(streams) == 1 else "they ask"
+        text = f"{which} got no events: {asks} for a value of `{field}`"
+        return f"{text}; values seen: {_some(values)}" if values else f"{text}; no event has it"
     found = f"values seen: {_some(values)}" if values else f"no event has that field; {other}"
-    close = _close(streams[0], values) if len(streams) == 1 else []
-    hint = f" (did you mean `{close[0]}`?)" if close else ""
+    guess = slip_of(streams[0], values) if len(streams) == 1 else None
+    hint = f" (did you mean `{guess}`?)" if guess else ""
     return f"{which} got no events: type field is `{field}`; {found}{hint}"
 
 
@@ -191,27 +196,80 @@ def advice(
         if numbers.first_unknown is not None:
             yield unknown_advice(rule, numbers.unknown, numbers.first_unknown)
     if sample is not None and sample.events:
-        yield from sample_advice(sample)
+        yield from sample_advice(sample, everything=options.stats)
 
 
-def sample_advice(sample: Sample) -> Iterator[str]:
+def sample_advice(sample: Sample, *, everything: bool = False) -> Iterator[str]:
     """What rules read that no event has: streams, fields, values of other types. A rule that finds
-    something is no exception: what it does not find, or finds too much, is not seen."""
-    unmet: dict[Path, dict[str, None]] = {}
-    for rule in sample.rules:
-        for stream in rule.streams:
-            for told in rule.told_by(stream):
-                if not sample.has(Want(told, None)):
-                    unmet.setdefault(told.path, {}).setdefault(stream)
-                    break
-    for path, streams in unmet.items():
-        yield stream_advice(list(streams), ".".join(path), sample.values[path])
-    silent = {stream for streams in unmet.values() for stream in streams}
-    yield from _advice_on_fields(sample, silent)
+    something is no exception: what it does not find, or finds too much, is not seen. Many rules
+    without any event are told together, `everything`: with all their names."""
+    idle = sample.without_events()
+    together = {rule.name for rule in idle} if len(idle) > FEW else set()
+    if together:
+        yield idle_rules_advice([rule.name for rule in idle], len(sample.rules), everything)
+    yield from _advice_on_streams(sample, together)
+    yield from _advice_on_unions(sample, together)
+    silent = {
+        stream for rule in sample.rules for stream in rule.streams if _unmet(sample, rule, stream)
+    }
+    yield from _advice_on_fields(sample, silent, together)
     yield from _advice_on_types(sample, silent)
 
 
-def _advice_on_fields(sample: Sample, silent: Collection[str]) -> Iterator[str]:
+def _unmet(sample: Sample, rule: Reads, stream: str) -> Told | None:
+    """The value that the events of a stream are told by and that no event has."""
+    return next((told for told in rule.told_by(stream) if not sample.has(Want(told, None))), None)
+
+
+def _advice_on_streams(sample: Sample, together: Collection[str]) -> Iterator[str]:
+    """Streams that are told by a value that no event has. Where no rule has events at all the
+    field that says the type may be another."""
+    unmet: dict[Path, dict[str, None]] = {}
+    types: set[Path] = set()
+    for rule in sample.rules:
+        for stream in rule.streams:
+            told = _unmet(sample, rule, stream)
+            if told is None:
+                continue
+            is_type = rule.is_type(told.path)
+            if is_type:
+                types.add(told.path)
+            if (
+                rule.name not in together
+                or (is_type and len(together) == len(sample.rules))
+                or slip_of(stream, map(str, sample.values[told.path]))
+            ):
+                unmet.setdefault(told.path, {}).setdefault(stream)
+    for path, streams in unmet.items():
+        field, values = ".".join(path), sample.values[path]
+        yield stream_advice(list(streams), field, values, is_type=path in types)
+
+
+def idle_rules_advice(idle: Sequence[str], rules: int, everything: bool) -> str:
+    """Rules that none of the events was for, of so many."""
+    names = ", ".join(idle) if everything else _some(idle)
+    more = "" if everything or len(idle) <= LISTED else " (--stats lists all)"
+    return f"{len(idle)} of {counted(rules, 'rule')} had no events to look at: {names}{more}"
+
+
+def _advice_on_unions(sample: Sample, together: Container[str]) -> Iterator[str]:
+    """Streams with several parents, none of which got an event."""
+    derived = sample.derived()
+    unmet = dict.fromkeys(
+        stream
+        for rule in sample.rules
+        if rule.name not in together
+        for stream in rule.needs
+        if len(rule.ways(stream)) > 1 and not sample.may_have(rule, stream, derived)
+    )
+    if unmet:
+        which = f"stream {_some(unmet)}" if len(unmet) == 1 else f"streams {_some(unmet)}"
+        yield f"{which} got no events: none of the streams named after `from` has any"
+
+
+def _advice_on_fields(
+    sample: Sample, silent: Collection[str], together: Container[str]
+) -> Iterator[str]:
     """Fields that no event of a stream has."""
     absent: dict[tuple[str, str | None], dict[str, None]] = {}
     names: dict[tuple[str, str | None], list[str]] = {}
@@ -222,10 +280,17 @@ def _advice_on_fields(sample: Sample, silent: Collection[str]) -> Iterator[str]:
                 continue
             is_anywhere = sample.has(Want(None, paths[0]))
             told = ".".join(paths[0]), stream if is_anywhere else None
+            if rule.name in together and not slip_of(told[0], _names(sample, kind)):
+                continue
             absent.setdefault(told, {}).setdefault(rule.name)
-            names[told] = [".".join(path) for path in sample.types[kind]]
+            names[told] = _names(sample, kind)
     for (field, of), rules in absent.items():
         yield field_advice(field, list(rules), names[field, of], of)
+
+
+def _names(sample: Sample, kind: Kind) -> list[str]:
+    """The fields that the events of a kind have."""
+    return [".".join(path) for path in sample.types[kind]]
 
 
 def _advice_on_types(sample: Sample, silent: Collection[str]) -> Iterator[str]:

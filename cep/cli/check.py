@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from cep.cli.parameters import RULES, loading_options
 from cep.cli.reading import Loading, checked_rules, show_diagnostics
 from cep.cli.rule_files import rule_files
 from cep.cli.speech import Problem, colored, counted, paint, say
+from dsl.diagnostics import did_you_mean
 
 if TYPE_CHECKING:
     from cep.ruleset import Ruleset
@@ -91,6 +91,6 @@ def explanation(code: str) -> str:
 
     known = CODES.get(code.upper())
     if known is None:
-        close = difflib.get_close_matches(code.upper(), CODES, n=1)
-        raise Problem(f"no code `{code}`" + (f"; did you mean {close[0]}?" if close else ""))
+        guess = did_you_mean(code, CODES)
+        raise Problem(f"no code `{code}`" + (f"; did you mean {guess}?" if guess else ""))
     return f"{known.code}: {known.title}\n\n{known.explanation.strip()}"

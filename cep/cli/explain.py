@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cep.cli.parameters import RULES, loading_options
-from cep.cli.reading import Loading, load_rules
+from cep.cli.reading import Loading, load_rules, parse_settings
 from cep.cli.rule_files import is_rules, rule_files
 from cep.cli.speech import Problem, say
 
 if TYPE_CHECKING:
+    from cep.cli.declarations import Declaration
     from cep.ruleset import Ruleset
     from dsl.checked import Rule
 
@@ -59,11 +62,36 @@ def command(
     if diagram:
         _diagram(list(ruleset.rules.values()), output)
     else:
-        click.echo(_text(ruleset, stage))
+        click.echo(_at_stage(ruleset, stage) if stage else _in_words(ruleset, files, settings))
 
 
-def _text(ruleset: Ruleset, stage: str | None) -> str:
-    """The rules in words, or at a stage."""
+def _in_words(ruleset: Ruleset, files: Sequence[str], settings: Sequence[str]) -> str:
+    """The rules in words, each with the declarations that it uses."""
+    from cep.cli.declarations import names_in, used_by, with_included
+    from cep.explain.words import describe
+
+    declaring = with_included(rule_files(files))
+    texts = []
+    for rule in ruleset.rules.values():
+        names = names_in(rule.ast) if rule.ast is not None else set()
+        used = used_by(names, declaring)
+        lines = [_declared(declaration, ruleset, settings) for declaration in used]
+        texts.append("\n".join([describe(rule), *(["  uses:", *lines] if lines else [])]))
+    return "\n\n".join(texts)
+
+
+def _declared(declaration: Declaration, ruleset: Ruleset, settings: Sequence[str]) -> str:
+    """A declaration as it stands in its file, and what a param of it is set to."""
+    from cep.explain.expression import shown
+
+    text = textwrap.indent(textwrap.dedent(declaration.span.text), "    ")
+    name = declaration.name.name
+    is_set = name in ruleset.checked.params and name in parse_settings(settings)
+    return f"{text}, set to {shown(ruleset.checked.params[name])}" if is_set else text
+
+
+def _at_stage(ruleset: Ruleset, stage: str) -> str:
+    """The rules at one of the stages on the way to a program."""
     if stage == "plan":
         from cep.explain.plan import print_plan
 
@@ -72,14 +100,10 @@ def _text(ruleset: Ruleset, stage: str | None) -> str:
         from cep.explain.code import print_code
 
         return print_code(ruleset.compiled)
+    from cep.explain.tree import print_tree
+
     rules = ruleset.rules.values()
-    if stage == "ast":
-        from cep.explain.tree import print_tree
-
-        return "\n\n".join(print_tree(rule.ast) for rule in rules if rule.ast is not None)
-    from cep.explain.words import describe
-
-    return "\n\n".join(describe(rule) for rule in rules)
+    return "\n\n".join(print_tree(rule.ast) for rule in rules if rule.ast is not None)
 
 
 def _diagram(rules: list[Rule], output: str | None) -> None:

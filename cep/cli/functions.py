@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cep.cli.speech import Problem, colored, paint, say
+from dsl.diagnostics import did_you_mean
 
 if TYPE_CHECKING:
     from dsl.checked import FunctionSignature
@@ -85,8 +85,8 @@ def _called(name: str, signatures: Iterable[FunctionSignature]) -> list[Function
     found = [function for function in known if function.name == name]
     if found:
         return found
-    close = difflib.get_close_matches(name, [function.name for function in known], n=1)
-    hint = f"; did you mean `{close[0]}`?" if close else "; `cep functions` lists them"
+    guess = did_you_mean(name, [function.name for function in known])
+    hint = f"; did you mean `{guess}`?" if guess else "; `cep functions` lists them"
     raise Problem(f"no function `{name}`{hint}")
 
 

@@ -65,11 +65,11 @@ class LazyGroup(click.Group):
 
 def _unknown(name: str) -> str:
     """What to say about a command that does not exist."""
-    from difflib import get_close_matches
+    from dsl.diagnostics import did_you_mean
 
-    close = get_close_matches(name, COMMANDS, n=1)
-    if close:
-        return f"no command `{name}`; did you mean `cep {close[0]}`?"
+    guess = did_you_mean(name, COMMANDS)
+    if guess is not None:
+        return f"no command `{name}`; did you mean `cep {guess}`?"
     if name.endswith(".cep"):
         return f"no command `{name}`; to run a rule file: cep run {name} INPUT"
     return f"no command `{name}`; `cep --help` lists them"

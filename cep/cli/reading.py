@@ -6,7 +6,6 @@ rules that can run.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cep.cli.exits import WRONG_USE
 from cep.cli.speech import Problem, colored, counted, say
+from dsl.diagnostics import did_you_mean
 
 if TYPE_CHECKING:
     from cep.ruleset import Ruleset
@@ -107,9 +107,9 @@ def select(ruleset: Ruleset, names: Sequence[str]) -> Ruleset:
     known = list(ruleset.rules)
     for name in names:
         if name not in ruleset.rules:
-            close = difflib.get_close_matches(name, known, n=1)
+            guess = did_you_mean(name, known)
             there = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
-            hint = f"did you mean `{close[0]}`?" if close else f"there are: {there}"
+            hint = f"did you mean `{guess}`?" if guess else f"there are: {there}"
             raise Problem(f"no rule `{name}`; {hint}")
     return ruleset.select(ruleset.with_needed(names))
 

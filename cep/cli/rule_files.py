@@ -6,13 +6,13 @@ checkout.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
 from cep.cli.speech import Problem
+from dsl.diagnostics import did_you_mean
 
 SUFFIX = ".cep"
 PACK = "pack:"
@@ -78,10 +78,8 @@ def _near(path: Path) -> str:
     """A hint at a file of nearly that name in the same folder."""
     if not path.parent.is_dir():
         return ""
-    close = difflib.get_close_matches(
-        path.name, [other.name for other in path.parent.glob(f"*{SUFFIX}")], n=1
-    )
-    return f"; did you mean {path.parent / close[0]}?" if close else ""
+    guess = did_you_mean(path.name, [other.name for other in path.parent.glob(f"*{SUFFIX}")])
+    return f"; did you mean {path.parent / guess}?" if guess else ""
 
 
 def _in_pack(name: str) -> list[str]:
@@ -92,8 +90,8 @@ def _in_pack(name: str) -> list[str]:
     single = path.with_name(path.name + SUFFIX)
     if "/" in name and single.is_file():
         return [str(single)]
-    close = difflib.get_close_matches(name, pack_names(), n=1)
-    hint = f"did you mean {PACK}{close[0]}?" if close else f"there are: {', '.join(pack_names())}"
+    guess = did_you_mean(name, pack_names())
+    hint = f"did you mean {PACK}{guess}?" if guess else f"there are: {', '.join(pack_names())}"
     raise Problem(f"no pack `{name}`; {hint}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import sys
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import NamedTuple
 
 import click
 
+from cep.cli.declarations import used_by, with_included
 from cep.cli.reading import read_trees
 from cep.cli.rule_files import PACK, pack_names, rule_files
 from cep.cli.speech import Problem, colored, paint, say
+from dsl.diagnostics import did_you_mean
 
 
 class PackRule(NamedTuple):
@@ -83,7 +84,8 @@ def show(name: str) -> None:
             click.echo(Path(path).read_text(encoding="utf-8"), nl=False)
     else:
         rule = _find(name)
-        parts = [*_used_by(rule), rule.text]
+        used = used_by(rule.names, with_included([str(rule.file)]))
+        parts = [*(statement.span.text for statement in used), rule.text]
         click.echo(f"# {PACK}{rule.pack}, {rule.file.name}\n" + "\n\n".join(parts))
 
 
@@ -98,7 +100,7 @@ def copy(name: str, folder: str, force: bool) -> None:
     and tests.
     """
     named = rule_files([name]) if name.startswith(PACK) else [str(_find(name).file)]
-    files = _with_included(named)
+    files = with_included(named)
     target = Path(folder)
     taken = [target / Path(file).name for file in files if (target / Path(file).name).exists()]
     if taken and not force:
@@ -119,46 +121,9 @@ def _find(name: str) -> PackRule:
     for rule in rules:
         if rule.name == short:
             return rule
-    close = difflib.get_close_matches(short, [rule.name for rule in rules], n=1)
-    hint = f"did you mean `{close[0]}`?" if close else "`cep rules list` shows all"
+    guess = did_you_mean(short, [rule.name for rule in rules])
+    hint = f"did you mean `{guess}`?" if guess else "`cep rules list` shows all"
     raise Problem(f"no ready-made rule `{name}`; {hint}")
-
-
-def _used_by(rule: PackRule) -> list[str]:
-    """The params, lists, tables and defs that a rule names, itself or through others."""
-    from dsl import ast
-
-    declared = {
-        statement.name.name: statement
-        for tree, _, _ in read_trees(_with_included([str(rule.file)]))
-        for statement in tree.statements
-        if isinstance(statement, ast.Param | ast.List | ast.Table | ast.Def)
-    }
-    used: set[str] = set()
-    todo = set(rule.names)
-    while todo:
-        name = todo.pop()
-        if name in declared and name not in used:
-            used.add(name)
-            todo |= {node.name for node in declared[name].walk() if isinstance(node, ast.Ident)}
-    return [statement.span.text for name, statement in declared.items() if name in used]
-
-
-def _with_included(files: list[str]) -> list[str]:
-    """The files and those of the same folder that they include."""
-    from dsl import ast
-
-    found = dict.fromkeys(files)
-    todo = list(files)
-    while todo:
-        [(tree, source, _)] = read_trees([todo.pop()])
-        for statement in tree.statements:
-            if isinstance(statement, ast.Include):
-                path = str(Path(source.name).parent / statement.path)
-                if path not in found:
-                    found[path] = None
-                    todo.append(path)
-    return list(found)
 
 
 def _rules_of(pack: str) -> list[PackRule]:

@@ -147,8 +147,8 @@ def command(arguments: tuple[str, ...], **options: object) -> int:
     _check_state_options(options)
     if options["follow"] and options["sort"]:
         raise click.UsageError(
-            "--sort reads all of its input before the first event, and with --follow it has no end: "
-            "use --delay in place of --sort"
+            "--sort reads all of its input before the first event, and with --follow it has no "
+            "end: use --delay in place of --sort"
         )
     if options["reload"] and options["sort"]:
         raise click.UsageError("--reload cannot be used with --sort")

@@ -7,15 +7,26 @@ may have what is still missing, so that a long run costs little more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import msgspec
 
 from cep.event import UNSET, lookup
 from cep.explain.reads import Path, Reads, Told
+from dsl.checked import (
+    ArrayOf,
+    Comparison,
+    Conjunction,
+    Const,
+    Disjunction,
+    Field,
+    IsNull,
+    Negation,
+    Value,
+)
 
 FIRST = 1000
 """Events that are looked at as a whole."""
@@ -56,10 +67,17 @@ class Sample:
     _open: dict[Want, Traces] | None = None
     """What no event has had yet, once the first have been looked at, and what stands in a line that
     has it."""
+    _asked: Sequence[Want] = field(init=False)
+    """What the conditions of streams ask."""
+    _named: frozenset[Told] = field(init=False)
+    """The values that streams are told by."""
 
     def __post_init__(self) -> None:
         kinds = {told for rule in self.rules for s in rule.streams for told in rule.told_by(s)}
-        self.values = {told.path: {} for told in sorted(kinds, key=str)}
+        self._asked = [want for rule in self.rules for want in _asked_of_streams(rule)]
+        values = {want.kind for want in self._asked if want.kind is not None}
+        self.values = {told.path: {} for told in sorted(kinds | values, key=str)}
+        self._named = frozenset(kinds | values)
         self.types = {kind: {} for kind in (None, *kinds)}
 
     def look(self, originals: Sequence[bytes | Mapping[str, Any]]) -> None:
@@ -73,7 +91,8 @@ class Sample:
             return
         if self._open is None:
             self._open = {want: _traces(want) for want in self._wants() if not self.has(want)}
-        for want in [want for want in self._open if self._found_in(rest, want)]:
+        block = _Block(rest)
+        for want in [want for want in self._open if self._found_in(block, want)]:
             del self._open[want]
 
     def has(self, want: Want) -> bool:
@@ -87,7 +106,41 @@ class Sample:
         """The kind of event that a stream's are."""
         return next(iter(rule.told_by(stream)), None)
 
+    def without_events(self) -> list[Reads]:
+        """The rules that got no event of any stream that they need."""
+        derived = self.derived()
+        return [rule for rule in self.rules if not self._is_met(rule, derived)]
+
+    def derived(self) -> set[str]:
+        """The derived streams that may have had events: those of rules that had some to look at."""
+        found: set[str] = set()
+        idle = list(self.rules)
+        while met := [rule for rule in idle if self._is_met(rule, found)]:
+            found.update(stream for rule in met for stream in rule.emits)
+            idle = [rule for rule in idle if rule not in met]
+        return found
+
+    def _is_met(self, rule: Reads, derived: Container[str]) -> bool:
+        return not rule.needs or any(self.may_have(rule, stream, derived) for stream in rule.needs)
+
+    def may_have(self, rule: Reads, stream: str, derived: Container[str]) -> bool:
+        """Whether an event may have been of a stream that the rule needs."""
+        return any(
+            all(map(self._may_hold, way.filters)) if way.source is None else way.source in derived
+            for way in rule.ways(stream)
+        )
+
+    def _may_hold(self, condition: Value) -> bool:
+        """False where no event has what the condition needs."""
+        if isinstance(condition, Conjunction):
+            return all(map(self._may_hold, condition.parts))
+        if isinstance(condition, Disjunction):
+            return any(map(self._may_hold, condition.parts))
+        wants = tuple(_asked(condition))
+        return not wants or any(map(self.has, wants))
+
     def _wants(self) -> Iterator[Want]:
+        yield from self._asked
         for rule in self.rules:
             for stream in rule.streams:
                 yield from (Want(told, None) for told in rule.told_by(stream))
@@ -96,14 +149,9 @@ class Sample:
 
     # ------------------------------------------------------------------ looking
 
-    def _found_in(self, originals: Sequence[bytes | Mapping[str, Any]], want: Want) -> bool:
+    def _found_in(self, block: _Block, want: Want) -> bool:
         assert self._open is not None
-        candidates: Iterator[Any] = (
-            _lines_with(cast("Sequence[bytes]", originals), self._open[want])
-            if isinstance(originals[0], bytes)
-            else _records_with(cast("Sequence[Mapping[str, Any]]", originals), want)
-        )
-        for number, original in enumerate(candidates, 1):
+        for number, original in enumerate(block.candidates(want, self._open[want]), 1):
             self._note(original)
             if self.has(want):
                 return True
@@ -119,8 +167,8 @@ class Sample:
         kinds: list[Kind] = [None]
         for path, seen in self.values.items():
             value = lookup(record, path)
-            if isinstance(value, str | int) and not isinstance(value, bool):
-                if len(seen) < MOST:
+            if _tells(value):
+                if len(seen) < MOST or Told(path, value) in self._named:
                     seen.setdefault(value)
                 if Told(path, value) in self.types:
                     kinds.append(Told(path, value))
@@ -130,6 +178,51 @@ class Sample:
                     types = self.types[kind].setdefault(path, set())
                     if value is not None:
                         types.add(type_name(value))
+
+
+def _asked_of_streams(rule: Reads) -> Iterator[Want]:
+    """What the conditions of the streams that a rule needs ask of events of the input."""
+    for stream in rule.needs:
+        for way in rule.ways(stream):
+            if way.source is None:
+                yield from (want for part in way.filters for want in _asked_anywhere(part))
+
+
+def _asked_anywhere(condition: Value) -> Iterator[Want]:
+    if isinstance(condition, Conjunction | Disjunction):
+        for part in condition.parts:
+            yield from _asked_anywhere(part)
+    else:
+        yield from _asked(condition)
+
+
+def _asked(condition: Value) -> Iterator[Want]:
+    """What an event must have one of for the condition to hold; nothing where that is not known.
+
+    >>> kind = Field(("id",))
+    >>> [want.kind.value for want in _asked(Comparison("in", kind, ArrayOf((Const(1), Const(2)))))]
+    [1, 2]
+    >>> list(_asked(Negation(IsNull(kind)))), list(_asked(IsNull(kind)))
+    ([Want(kind=None, path=('id',))], [])
+    """
+    if isinstance(condition, Negation) and isinstance(condition.operand, IsNull):
+        condition = condition.operand.operand
+        if isinstance(condition, Field):
+            yield Want(None, condition.path)
+    elif isinstance(condition, Comparison) and isinstance(condition.left, Field):
+        path, right = condition.left.path, condition.right
+        values = right.items if isinstance(right, ArrayOf) else (right,)
+        constants = [value.value for value in values if isinstance(value, Const)]
+        told = [Told(path, c) for c in constants if _tells(c)]
+        if condition.op in ("==", "in") and len(told) == len(values):
+            yield from (Want(one, None) for one in told)
+        elif None not in constants:
+            yield Want(None, path)
+
+
+def _tells(value: object) -> TypeGuard[str | int]:
+    """Whether a constant may tell the events of a stream from others."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def fields_of(record: Mapping[Any, Any], levels: int = LEVELS) -> Iterator[tuple[Path, Any]]:
@@ -155,29 +248,50 @@ def type_name(value: object) -> str:
 
 
 def _traces(want: Want) -> Traces:
-    """What stands in each JSON line that has what is wanted."""
+    """What stands in each JSON line that has what is wanted; first what many wants share."""
     kind, path = want
     traces = []
-    if kind is not None:
-        traces.append(_written(kind.value))
     if path is not None:  # a nested field may stand there as a flat `a.b`
-        traces.append(tuple(form[1:] for form in _written(path[-1])))
+        traces.append(_end_of_name(path))
+    if kind is not None:
+        traces += [_end_of_name(kind.path), _written(kind.value)]
     return tuple(traces)
+
+
+def _end_of_name(path: Path) -> tuple[bytes, ...]:
+    return tuple(form[1:] for form in _written(path[-1]))
 
 
 def _written(value: str | int) -> tuple[bytes, ...]:
     """The ways in which a value is written in JSON."""
-    return dumps(value).encode(), dumps(value, ensure_ascii=False).encode()
+    forms = dumps(value).encode(), dumps(value, ensure_ascii=False).encode()
+    return tuple(dict.fromkeys(forms))
 
 
-def _lines_with(lines: Sequence[bytes], traces: Traces) -> Iterator[bytes]:
-    """The lines in which all of these stand."""
-    if _stand_in(b"".join(lines), traces):
-        yield from (line for line in lines if _stand_in(line, traces))
+class _Block:
+    """The originals of one block, searched for one thing after the other."""
+
+    def __init__(self, originals: Sequence[bytes | Mapping[str, Any]]) -> None:
+        self._originals = originals
+        self._text = b"".join(cast("Any", originals)) if isinstance(originals[0], bytes) else b""
+        self._found: dict[tuple[bytes, ...], bool] = {}
+
+    def candidates(self, want: Want, traces: Traces) -> Iterator[bytes | Mapping[str, Any]]:
+        """The originals that may have what is wanted."""
+        if not self._text:
+            yield from _records_with(cast("Sequence[Mapping[str, Any]]", self._originals), want)
+        elif all(map(self._has, traces)):
+            lines = cast("Sequence[bytes]", self._originals)
+            yield from (line for line in lines if all(_stands_in(line, forms) for forms in traces))
+
+    def _has(self, forms: tuple[bytes, ...]) -> bool:
+        if forms not in self._found:
+            self._found[forms] = _stands_in(self._text, forms)
+        return self._found[forms]
 
 
-def _stand_in(text: bytes, traces: Traces) -> bool:
-    return all(any(form in text for form in forms) for forms in traces)
+def _stands_in(text: bytes, forms: tuple[bytes, ...]) -> bool:
+    return any(form in text for form in forms)
 
 
 def _records_with(records: Iterable[Mapping[str, Any]], want: Want) -> Iterator[Mapping[str, Any]]:

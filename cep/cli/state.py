@@ -22,6 +22,7 @@ from cep.cli.rule_files import rule_files, split_arguments
 from cep.cli.speech import Problem, complain, counted, say
 from cep.sink.text import printable
 from cep.state.store import StateError
+from dsl.diagnostics import did_you_mean
 
 if TYPE_CHECKING:
     from cep.state.sqlite import SqliteStore
@@ -147,15 +148,13 @@ def _found(path: str, rule: str | None, key: str | None, limit: int) -> Iterable
 
 def _require_known(path: str, rule: str | None, key: str | None) -> None:
     """`Problem` where nothing is kept of a rule, or of a key."""
-    import difflib
-
     from cep.state.sqlite import read_view
 
     names = {row["name"] for row in read_view(path, "sizes")}
     names |= {row["rule"] for row in read_view(path, "rules")}
     if rule is not None and rule not in names:
-        close = difflib.get_close_matches(rule, names, n=1)
-        hint = f"did you mean `{close[0]}`?" if close else f"there is: {', '.join(sorted(names))}"
+        guess = did_you_mean(rule, names)
+        hint = f"did you mean `{guess}`?" if guess else f"there is: {', '.join(sorted(names))}"
         raise Problem(printable(f"nothing is kept of `{rule}`; {hint}"))
     if key is not None:
         of = f"{rule} has" if rule is not None else "there is"

@@ -4,7 +4,7 @@ In: a compiled rule. Out: the streams that its pattern names (in `no`, `unless` 
 and for each the fields that the rule reads of its events, wherever they stand. Streams are
 resolved: a field that a `select` makes counts as the fields it is made of. What is read of derived
 events does not count, nor what is read of streams that events reach in several ways (`from a, b`):
-each way may well go unused.
+each way may well go unused. That none of its ways is used can be told by their conditions (`ways`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cep.compile.rules import CompiledRule, CompiledRules
+from cep.plan.automaton import Origin
 from dsl.checked import (
     AllOf,
     ArrayOf,
@@ -83,6 +84,8 @@ class Reads:
     [('A', (('x',),)), ('B', (('y',),))]
     >>> reads.told_by("A")
     [Told(path=('type',), value='A')]
+    >>> reads.needs
+    ['A']
     """
 
     def __init__(self, rule: CompiledRule, compiled: CompiledRules) -> None:
@@ -96,6 +99,17 @@ class Reads:
         """Those of the input, in the order in which they stand there."""
         self.fields = list(dict.fromkeys(self._fields(values)))
         self.compared = list(dict.fromkeys(self._comparisons(values)))
+        self.needs = list(dict.fromkeys(self._needed()))
+        """The streams of the events that every match is made of, derived ones too."""
+        self.emits = [emit.stream for emit in (*self._rule.emit, *self._rule.timeout_emit)]
+
+    def is_type(self, path: Path) -> bool:
+        """Whether the field is one that says of which type an event is."""
+        return path in self._streams.type_paths
+
+    def ways(self, stream: str) -> tuple[Origin, ...]:
+        """The ways in which an event may belong to a stream."""
+        return self._streams.origins(stream)
 
     def told_by(self, stream: str) -> list[Told]:
         """The values by which a stream's events are told from others."""
@@ -121,6 +135,12 @@ class Reads:
     def _nodes(self) -> tuple[Node, ...]:
         pattern = self._rule.pattern
         return () if isinstance(pattern, WindowPattern) else pattern.nodes
+
+    def _needed(self) -> Iterator[str]:
+        pattern = self._rule.pattern
+        if isinstance(pattern, WindowPattern):
+            yield pattern.stream
+        yield from (step.stream for step in _steps(_taken(self._nodes)))
 
     def _over_streams(self) -> Iterator[Over]:
         """All values of the rule, each with the stream whose events its plain fields are of."""
@@ -188,6 +208,14 @@ def _steps(nodes: Iterable[Node]) -> Iterator[Step]:
             yield node
         else:
             yield from _steps(_inside(node))
+
+
+def _taken(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Without what may be there or not."""
+    for node in nodes:
+        if isinstance(node, Step | Repeat) and node.quantifier.minimum == 0:
+            continue
+        yield from _taken(node.body) if isinstance(node, Repeat) else (node,)
 
 
 def _inside(node: Node) -> Iterator[Node]:

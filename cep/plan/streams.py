@@ -48,6 +48,8 @@ class Streams:
         self._streams = streams
         self.origins = lru_cache(maxsize=None)(self._origins)
         self.fields = lru_cache(maxsize=None)(self._fields)
+        self.type_paths = {s.type_path for s in streams.values() if s.type_value is not None}
+        """The fields that say of which type an event is."""
 
     def _origins(self, name: str) -> tuple[Origin, ...]:
         stream = self._streams[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 import os
 from collections.abc import Callable, Iterable
@@ -22,6 +21,7 @@ from cep.source.pattern import Pattern
 from cep.source.plain_text import PlainText
 from cep.source.stamps import Stamps, Years
 from cep.source.syslog import Syslog
+from dsl.diagnostics import did_you_mean
 
 _WHOLE = {"json": "a JSON array", "parquet": "Parquet"}
 
@@ -96,8 +96,8 @@ def _known_format(kind: str, argument: str) -> str:
     if kind == "regex" or (kind in FORMATS and (kind in _DATED or not argument)):
         return kind
     known = [*FORMATS, *OTHER_NAMES, "regex:PATTERN"]
-    close = difflib.get_close_matches(kind, known, 1)
-    hint = f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(FORMATS)}, regex:…"
+    guess = did_you_mean(kind, known)
+    hint = f"did you mean `{guess}`?" if guess else f"there are: {', '.join(FORMATS)}, regex:…"
     raise SourceError(f"there is no format called `{kind}`; {hint}")
 
 

@@ -221,6 +221,38 @@ def test_explain_in_words(cep: Cep, rules: Path) -> None:
     ]
 
 
+def test_explain_shows_what_a_rule_uses(cep: Cep, tmp_path: Path) -> None:
+    (tmp_path / "lists.cep").write_text("""
+list hosts = [
+  "a",
+  "b",
+]
+param factor = 2
+param most = 3 * factor
+param unused = 1
+""")
+    (tmp_path / "r.cep").write_text("""
+include "lists.cep"
+def big(x) = x > most
+rule far { on login where big(n) and host in hosts }
+rule near { on login }
+""")
+    outcome = cep("explain", "r.cep", "--set", "most=9")
+    assert outcome.code == 0
+    far, near = outcome.out.split("\n\n")
+    assert far.splitlines()[-8:] == [
+        "  uses:",
+        "    def big(x) = x > most",
+        "    list hosts = [",
+        '      "a",',
+        '      "b",',
+        "    ]",
+        "    param factor = 2",
+        "    param most = 3 * factor, set to 9",
+    ]
+    assert "uses" not in near
+
+
 def test_explain_stage_ast(cep: Cep, rules: Path) -> None:
     outcome = cep("explain", "guessed", rules, "--stage", "ast")
     assert outcome.out.startswith("Rule name=guessed title='Guessing that worked'\n")

@@ -588,6 +588,102 @@ def test_streams_without_events_are_told_on_one_line(cep: Cep, tmp_path: Path, l
     assert "warning: streams A, B, C got no events" in outcome.err.replace("C, A, B", "A, B, C")
 
 
+MANY = """
+stream ssh from event where app == "sshd"
+stream failed from ssh where message like "Failed *"
+stream windows from event where EventID in [4624, 4625] and TimeCreated is not null
+stream signed from windows, accepted
+stream zeek from event where _path == "conn" or kind == "conn"
+stream any_sign from signed, zeek
+
+rule found { on failed  emit again { ip = 1 } }
+rule chained { on again }
+rule unions { on any_sign }
+rule windowed { aggregate signed over tumbling 1h { n = count() } }
+rule derived { on signed_again }
+rule feeds { on signed  emit signed_again { ip = 1 } }
+rule optional { sequence within 1h { a: signed  b: failed*  c: signed } }
+rule absence { by host sequence { f: failed  no acepted within 1h } }
+rule misspelt { on faild }
+"""
+
+
+def test_many_rules_without_events_are_told_together(cep: Cep, tmp_path: Path) -> None:
+    (tmp_path / "r.cep").write_text(MANY)
+    log = "".join(
+        json.dumps({"time": i, "app": "sshd", "message": "Failed x", "type": "failed"}) + "\n"
+        for i in range(3000)
+    )
+    outcome = cep("run", "r.cep", "-o", "out.jsonl", stdin=log)
+    assert advice_in(outcome.err) == [
+        "6 of 9 rules had no events to look at: "
+        "derived, feeds, misspelt, optional, unions, windowed",
+        "streams acepted, faild got no events: type field is `type`; values seen: failed",
+        "no event had the field `host` that rule absence reads",
+    ]
+
+
+def advice_in(err: str) -> list[str]:
+    """The warnings of a run that are no warnings of rules or of conditions that fail."""
+    lines = [line for line in err.splitlines() if line.startswith("warning: ")]
+    return [line.removeprefix("warning: ") for line in lines if "unknown condition" not in line]
+
+
+@pytest.mark.parametrize("rounds", [1, 3000])
+@pytest.mark.parametrize(
+    ("event", "idle"),
+    [
+        ({"EventID": 4625, "TimeCreated": 1}, "absence, chained, found, misspelt"),
+        ({"type": "accepted"}, "absence, chained, found, misspelt"),
+        ({"kind": "conn"}, "absence, chained, derived, feeds, found, misspelt, optional, windowed"),
+    ],
+)
+def test_each_way_to_a_stream_counts(
+    cep: Cep, tmp_path: Path, event: dict[str, Any], idle: str, rounds: int
+) -> None:
+    (tmp_path / "r.cep").write_text(MANY)
+    records = [{"x": "faild"}] * (rounds - 1) + [event]
+    outcome = cep("run", "r.cep", "-o", "out.jsonl", stdin=shop(records=records))
+    told = advice_in(outcome.err)[0]
+    assert told == f"{len(idle.split(', '))} of 9 rules had no events to look at: {idle}"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"EventID": 4625},
+        {"EventID": 1, "TimeCreated": 1},
+        {"EventID": True, "TimeCreated": 1},
+        {"typ": "faild"},
+    ],
+)
+def test_where_no_rule_has_events_the_type_field_is_told(
+    cep: Cep, tmp_path: Path, event: dict[str, Any]
+) -> None:
+    (tmp_path / "r.cep").write_text(MANY)
+    outcome = cep("run", "r.cep", "-o", "out.jsonl", stdin=shop(records=[event]))
+    assert advice_in(outcome.err) == [
+        "9 of 9 rules had no events to look at: absence, chained, derived, feeds, found, misspelt, "
+        "optional, unions, … (--stats lists all)",
+        "streams acepted, faild got no events: type field is `type`; no event has that field; "
+        "--type-field names another, `stream acepted where …` needs none",
+    ]
+    outcome = cep("run", "r.cep", "--stats", "-o", "out.jsonl", stdin=shop(records=[event]))
+    assert advice_in(outcome.err)[0].endswith("optional, unions, windowed")
+
+
+def test_a_stream_of_several_parents_that_got_no_events(cep: Cep, tmp_path: Path) -> None:
+    (tmp_path / "r.cep").write_text(
+        'stream ssh where app == "sshd"\nstream both from ssh, refunded\nrule r { on both }\n'
+        "rule s { on ssh }\n"
+    )
+    outcome = cep("run", "r.cep", stdin=shop())
+    assert advice_in(outcome.err) == [
+        "stream ssh got no events: it asks for a value of `app`; no event has it",
+        "stream both got no events: none of the streams named after `from` has any",
+    ]
+
+
 def test_a_run_that_goes_on_does_not_wonder_at_the_few_events_it_sees(
     cep: Cep, tmp_path: Path
 ) -> None:

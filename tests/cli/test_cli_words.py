@@ -76,6 +76,9 @@ def test_fields_that_no_event_has() -> None:
     assert field_advice("q", ["x", "y"], ["host", "user"], "login") == (
         "no event of stream login had the field `q` that rules x, y read"
     )
+    for other in ("times_changed", "mess", "age"):
+        assert "did you mean" not in field_advice("message", ["x"], [other])
+    assert "did you mean" not in field_advice("ip", ["x"], ["pid"])
     assert field_advice("q", list("abcdefghij"), []).endswith(
         "rules a, b, c, d, e, f, g, h, … read"
     )
