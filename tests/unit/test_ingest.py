@@ -45,5 +45,5 @@ def test_a_field_that_goes_before_and_is_null_does_not_count(tmp_path: Path) -> 
 def test_its_name_may_be_written_with_escapes(tmp_path: Path) -> None:
     path = written(tmp_path, [{"ts": BEGIN + n, "n": n} for n in range(5_000)])
     with path.open("a") as file:
-        file.write('{"ts": 1, "time\\u0073tamp": %d, "n": 1}\n' % (BEGIN + 6_000))
+        file.write(f'{{"ts": 1, "time\\u0073tamp": {BEGIN + 6_000}, "n": 1}}\n')
     assert times(path) == ([*range(5_000), 6_000], 0)

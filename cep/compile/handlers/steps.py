@@ -149,8 +149,8 @@ class Steps(HandlerBase):
         self.shared = {state.index for state in alike}
 
     def _any_of(self, states: list[State]) -> None:
-        """`nd`, a bare run in one of these states, and its variables: they are the same for all, but
-        stand in another place."""
+        """`nd`, a bare run in one of these states, and its variables: the same for all, but each
+        in another place."""
         first, *others = reversed(states)
         self._one_of(first)
         for state in others:
