@@ -4,25 +4,36 @@ In: both, and the tests that do not tell them apart. Out: the text of a test tha
 
 The tests there are give the material: one thing in their events is varied at a time (a moment to a
 tick before, at and after each bound; an event more, less, or of what ends a run; a number at each
-limit; a part of the key changed or missing; the whole test again after each bound), both rules run
-over it, and the first variation on which they differ is written down with what the rule itself
-finds. What is proposed is therefore right if the rule is right: whoever pastes it has to say so.
+limit; a part of the key changed or missing, also where it is captured from a text; the whole test
+again after each bound), both rules run over it, and the first variation on which they differ is
+written down with what the rule itself finds. What is proposed is therefore right if the rule is
+right: whoever pastes it has to say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from string import ascii_lowercase, ascii_uppercase, digits
+from typing import Any, NamedTuple
 
 from cep.engine import Engine
 from cep.ruleset import Ruleset
 from cep.testing.events import START, Given, Moved, TestProblem, actions
 from cep.testing.mutants import Mutant, number_changes
 from cep.testing.runner import facts, shown_value
-from dsl import ast
-from dsl.checked import Const
+from dsl import ast, regex
+from dsl.checked import (
+    CallFunction,
+    CheckedRules,
+    Const,
+    Field,
+    Guard,
+    Pattern,
+    Step,
+    WindowPattern,
+)
 from dsl.checker.keys import part_names
 from dsl.text import duration_text, test_head, to_text
 
@@ -182,7 +193,39 @@ class _Hints:
             for node in nodes
             if isinstance(node, ast.Absent | ast.Unless | ast.Until)
         }
+        self.captures = list(dict.fromkeys(_captures(ruleset.checked, rules)))
         self.horizon = max(self.durations, default=0) + 1
+
+
+class _Capture(NamedTuple):
+    """A part of a field of the event that the rules read by itself."""
+
+    field: str
+    pattern: Pattern
+    group: int | str
+
+    def span(self, text: str) -> tuple[int, int]:
+        """Where the part stands in a text; (-1, -1) if it is not there."""
+        compiled = regex.compiled(self.pattern.pattern, self.pattern.flags)
+        group = self.group if isinstance(self.group, int) else compiled.groupindex[self.group]
+        found = compiled.search(text)
+        span: tuple[int, int] = found.span(group) if found is not None else (-1, -1)
+        return span
+
+
+def _captures(checked: CheckedRules, rules: Collection[str]) -> Iterator[_Capture]:
+    """What streams select, and what keys are made of, by `capture` of one field."""
+    values = [value for stream in checked.streams.values() for _, value in stream.select or ()]
+    for name in rules:
+        pattern = checked.rules[name].pattern
+        nodes = (pattern,) if isinstance(pattern, WindowPattern) else pattern.nodes
+        values += [v for n in nodes if isinstance(n, WindowPattern | Step | Guard) for v in n.by]
+    for part in (part for value in values for part in value.walk()):
+        match part:
+            case CallFunction("capture", (Field() as source, Pattern() as expression, *group)):
+                which = group[0].value if group and isinstance(group[0], Const) else 1
+                if isinstance(which, int | str):
+                    yield _Capture(".".join(source.path), expression, which)
 
 
 def _counts_in(node: ast.Node) -> list[int]:
@@ -291,6 +334,34 @@ def _values(story: Story, hints: _Hints) -> Iterator[Story]:
         yield _with_pair(story, i, pair, None)
 
 
+def _captured(story: Story, hints: _Hints) -> Iterator[Story]:
+    """The part of a text that a stream or a key captures is another, the rest stays."""
+    for i, moment in enumerate(story):
+        for pair in moment.object.pairs:
+            text = pair.value.value if isinstance(pair.value, ast.Literal) else None
+            for capture in hints.captures:
+                if isinstance(text, str) and capture.field == pair.path.dotted:
+                    start, end = capture.span(text)
+                    changed = text[:start] + _another(text[start:end]) + text[end:]
+                    if 0 <= start < end and capture.span(changed) == (start, end):
+                        yield _with_pair(story, i, pair, ast.Literal(changed))
+
+
+def _another(text: str) -> str:
+    """A text of the same length and kind: its last letter or digit is the next one."""
+    for i in reversed(range(len(text))):
+        if text[i] in _NEXT:
+            return text[:i] + _NEXT[text[i]] + text[i + 1 :]
+    return text
+
+
+_NEXT = {
+    one: row[(i + 1) % len(row)]
+    for row in (digits[1:], ascii_lowercase, ascii_uppercase)
+    for i, one in enumerate(row)
+}
+
+
 def _numbers(story: Story, hints: _Hints) -> Iterator[Story]:
     """A number, of no part of the key, at a limit and beside it."""
     for i, moment in enumerate(story):
@@ -354,6 +425,7 @@ Maker = Callable[[Story, _Hints], Iterator[Story]]
 
 MAKERS: tuple[Maker, ...] = (
     _values,
+    _captured,
     _counts,
     _repeated,
     _times,

@@ -2,7 +2,8 @@
 
 A small company with thirty people, from the end of January to one busy day in March. Among the
 ordinary noise stand, for each rule, something that it must find and something that only looks like
-it.
+it. Most events have the names of the pack; those of an SSH server and of a Windows host come as
+these write them.
 
     python -m rules.security.make_sample
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from rules.sample_log import Log, at, filled, write
+from rules.sample_log import Log, at, filled, stamp, write
 
 PEOPLE = [
     "ada", "ben", "cleo", "dario", "elif", "finn", "gita", "hugo", "ines", "jonas",
@@ -39,6 +40,17 @@ class SecurityLog(Log):
         usual = {"ip": f"192.0.2.{number + 10}", "device": f"laptop-{number + 1:02}"}
         where = {"city": city, "lat": lat, "lon": lon}
         return self.add(when, "login", user=user, outcome=outcome, **{**usual, **changed, **where})
+
+    def sshd(self, when: datetime, message: str) -> datetime:
+        """A line of the SSH server on bastion, as syslog has it."""
+        self.events.append((when, {"host": "bastion", "app": "sshd", "message": message}))
+        return when
+
+    def windows(self, when: datetime, number: int, **data: str) -> datetime:
+        """An event of Windows or Sysmon with its own names."""
+        fields = {"EventID": number, "TimeCreated": stamp(when), "Hostname": "app3", **data}
+        self.events.append((when, fields))
+        return when
 
 
 # ---------------------------------------------------------------------------- the ordinary
@@ -299,6 +311,48 @@ def moved_sideways(log: SecurityLog) -> None:
     log.add(at(10, 31), "process", host="app1", parent="cmd.exe", command="reg query HKLM\\sam")
 
 
+# ---------------------------------------------------------------------------- logs as they are
+
+
+def knocked_at_ssh(log: SecurityLog) -> None:
+    """Failures that syslog has put into one line: two and four are enough, two and two are not."""
+    for number, times, minute in ((120, 4, 10), (121, 2, 20)):
+        line = f"Failed password for root from 203.0.113.{number} port 40{number} ssh2"
+        for second in (0, 3):
+            log.sshd(at(4, minute, second), line)
+        again = log.sshd(at(4, minute, 15), f"message repeated {times} times: [ {line}]")
+        if times == 4:
+            log.expect(again, "address_guessing", ip="203.0.113.120")
+    log.sshd(at(8, 2), "Accepted publickey for ines from 192.0.2.18 port 40500 ssh2")
+
+
+def audited_programs(log: SecurityLog) -> None:
+    """The audit log and Sysmon tell of one program, which counts once; others are harmless or have
+    no command."""
+    image = "C:\\Windows\\System32\\reg.exe"
+    shell = "C:\\Windows\\System32\\cmd.exe"
+    command = "reg save HKLM\\sam C:\\Temp\\m"
+    saved = log.windows(
+        at(4, 31), 4688,
+        SubjectUserName="svc-tmp", NewProcessName=image, ParentProcessName=shell,
+        CommandLine=command,
+    )  # fmt: skip
+    log.expect(saved, "secrets_saved", host="app3")
+    log.windows(
+        at(4, 31, 0.2), 1,
+        User="CORP\\svc-tmp", Image=image, ParentImage=shell, CommandLine=command,
+    )  # fmt: skip
+    log.windows(
+        at(9, 12), 4688,
+        SubjectUserName="ines", NewProcessName=image, ParentProcessName=shell,
+        CommandLine="reg query HKLM\\sam",
+    )  # fmt: skip
+    log.windows(
+        at(9, 13), 4688,
+        SubjectUserName="ines", NewProcessName=image, ParentProcessName=shell,
+    )  # fmt: skip
+
+
 STORIES = (
     ordinary_days, ordinary_traffic,
     guessed_password, forgotten_password, sprayed_password, shared_kiosk, worn_down,
@@ -306,6 +360,7 @@ STORIES = (
     wiped_log, stopped_agents,
     scanned_ports, swept_hosts, called_home, explored_server, trusted_nobody,
     moved_sideways,
+    knocked_at_ssh, audited_programs,
 )  # fmt: skip
 
 

@@ -260,6 +260,44 @@ def test_what_is_proposed_tells_the_mutant_from_the_rule(rule: str) -> None:
     assert not [survivor.mutant.words for survivor in tried(text).survivors]
 
 
+SYSLOG = """
+def from_ip() = capture(message, / from (\\S+) port/)
+stream failed where message like "Failed*" {
+  select { user = capture(message, /for (?P<who>.*) from/, "who")  ip = from_ip() }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "part"),
+    [
+        ("by ip  on f: failed  dedup for 1m", "192.0.2.2"),
+        ("by ip  sequence within 1m { f: failed{3} }", "192.0.2.2"),
+        ("by user  sequence within 1m { f: failed{3} }", "for ano from"),
+        ("by ip  aggregate failed over sliding 1m { n = count() } having n >= 3", "192.0.2.2"),
+        (
+            "by capture(message, /port (\\d+)/) as p  sequence within 1m "
+            '{ f: ssh{3} where message like "Failed*" }',
+            "port 50 ssh2",
+        ),
+    ],
+)
+def test_a_key_that_is_captured_from_a_text_is_changed_there(rule: str, part: str) -> None:
+    text = (
+        f'{SYSLOG} rule r {{ {rule}  alert "found" }}'
+        + """
+    test r "three" {
+      failed { type: "ssh", message: "Failed password for ann from 192.0.2.1 port 40 ssh2" }
+      failed { type: "ssh", message: "Failed password for ann from 192.0.2.1 port 40 ssh2" }
+      failed { type: "ssh", message: "Failed password for ann from 192.0.2.1 port 40 ssh2" }
+    }"""
+    )
+    report = tried(text.replace('ssh2" }\n    }', 'ssh2" }\n  expect r\n    }'))
+    [merged] = [s for s in report.survivors if s.mutant.key_part is not None]
+    assert merged.proposal is not None
+    assert part in merged.proposal
+
+
 def accepting(text: str) -> str:
     """The text with as many `expect`s as its only test needs to pass."""
     for expects in range(8):
