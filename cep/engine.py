@@ -85,7 +85,7 @@ class RuleStats:
     untried: int = 0
     keys: int = 0
     first_unknown: str | None = None
-    """What the first failed call of this run was, with its values and why it failed."""
+    """What the first failed call was, with its values and why it failed."""
 
     def add(self, rule: Reporting) -> None:
         """The numbers of a version of the rule."""

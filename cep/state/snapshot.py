@@ -95,6 +95,7 @@ class Memory:
             counted = {each: n for each in COUNTERS if (n := getattr(run, each))}
             if run.careful.failures:
                 counted["unknown"] = run.careful.failures
+                counted["first_unknown"] = run.careful.first
             if isinstance(run, WindowRun) and run.since is not None:
                 counted["since"] = run.since
             rules[name] = counted
@@ -134,6 +135,7 @@ class Memory:
             for each in COUNTERS:
                 setattr(run, each, counted.get(each, 0))
             run.careful.failures = counted.get("unknown", 0)
+            run.careful.first = counted.get("first_unknown")
             if isinstance(run, WindowRun):
                 run.since = counted.get("since")
             if run.dedups is not None:

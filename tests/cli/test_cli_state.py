@@ -113,7 +113,7 @@ def test_only_a_state_file_is_removed(cep: Cep, rules: Path, log: Path) -> None:
     cep("run", rules, log, "-o", "other.db")
     done = cep("run", rules, log, "--state", "other.db", "--from", "beginning")
     assert done.code == 2
-    assert "other.db has no view checkpoints" in done.err
+    assert "other.db is no state file of cep" in done.err
     assert Path("other.db").exists()
 
 

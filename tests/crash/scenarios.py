@@ -411,7 +411,7 @@ class PowerCut(CommandLine):
 
     def verify(self) -> None:
         super().verify()
-        for cut in sorted((self.folder / "cuts").iterdir()):
+        for cut in sorted((self.folder / "cuts").glob("*")):
             for path in self._files(self.folder):
                 path.unlink()
             for path in cut.iterdir():
