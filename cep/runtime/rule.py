@@ -575,6 +575,28 @@ class RuleRun(Reporting):
                 dues.append(seen + length + 1)
         return min(dues) if dues else None
 
+    def ends_at(self, state: Any) -> int | None:
+        """For people who look at a key: when time decides over its runs. The first absence or loop
+        that is then complete, or run that is reported as timed out; else the end of the newest
+        run. None: by no time. Wake-ups come later, so that they are few."""
+        decided: list[int] = []
+        ends: list[int] = []
+        for slot in self.plan.slots:
+            held = held_in(state, slot)
+            if not held:
+                continue
+            if self._only_cleans:
+                ends.append(max(_newest(held, slot)) + self._life)
+                continue
+            if slot.deadline is not None:
+                decided.append(self._first_due(held, slot))
+            over = [end for end in self._ends(held, slot) if end is not None]
+            if over and self._exact:
+                decided.append(min(over))
+            else:
+                ends += over
+        return min(decided) if decided else max(ends, default=None)
+
     def _first_due(self, held: Any, slot: Slot) -> int:
         if not slot.grouped:
             return min(self._run_due(run, slot) for run in held)

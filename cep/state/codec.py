@@ -180,8 +180,9 @@ class StateCodec:
 
     def row(self, state: Any) -> StateRow:
         """The state with its key and what can be said of it at a glance: the step that its furthest
-        run has reached, the time of its first event, when it is woken, how many runs it holds. Runs
-        that are kept as a group count as one for each of its newest events."""
+        run has reached, the time of its first event, when it is woken, when time decides over its
+        runs, how many these are. Runs that are kept as a group count as one for each of its newest
+        events."""
         filled = self._filled(state)
         heads = [node for slot, held in filled for node in _heads(held, slot)]
         row = StateRow(key_text(state.key), self.encode(state), due_us=state.wake or None)
@@ -189,6 +190,7 @@ class StateCodec:
             furthest = max([self._progress[node[POSITION]] for node in heads])
             row.step = self.run.form.steps[furthest[1]]
             row.runs = len(heads)
+            row.ends_us = self.run.ends_at(state)
             row.first_us = self._first(heads, any(slot.grouped for slot, _ in filled))
         return row
 
@@ -234,6 +236,7 @@ class StateCodec:
             furthest = max(self._progress[place] for place in history.positions | tail.positions)
             row.step = self.run.form.steps[furthest[1]]
             row.first_us, row.runs = tail.first, sum(map(len, lists)) + len(runs)
+            row.ends_us = self.run.ends_at(state)
         if row.segments:
             history.seal(tail)
         return row

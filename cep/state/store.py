@@ -50,6 +50,8 @@ class StateRow(msgspec.Struct, gc=False):
     """When the clock must look at this key again, in microseconds."""
     runs: int = 0
     """How many runs; of a window how many events; of `dedup` how many matches it has hidden."""
+    ends_us: int | None = None
+    """When time decides over the runs, in microseconds; for people who look, `due_us` is later."""
     segments: tuple[str, ...] = ()
     """Further pieces of the state, as JSON objects, that are never written again; `state` is read
     with all of them in a member `g`."""

@@ -253,3 +253,56 @@ def test_lists_are_read_again_while_a_file_is_followed(process: Start, tmp_path:
     wait_for(eve_is_found)
     child.send_signal(signal.SIGINT)
     child.communicate(timeout=ENOUGH)
+
+
+# -------------------------------------------------------------------------- what is shown of keys
+
+SHOWN = {
+    "within": ("by k  sequence within 10m { a: A  b: B }", "00:10:00"),
+    "keep": ("by k  sequence { a: A  b: B } keep 10m", "00:10:00"),
+    "group": ("by k  sequence within 10m { a: A  b: B+  c: C }", "00:10:00"),
+    "absence": ("by k  sequence within 1h { a: A  no B within 10m }", "00:10:00"),
+    "timeout": ('by k  sequence within 10m { a: A  b: B } on timeout { alert "x" }', "00:10:00"),
+    "two runs": ("by k  sequence any within 10m { a: A  c: C }", "00:10:00"),
+}
+
+
+@pytest.mark.parametrize(("rule", "due"), SHOWN.values(), ids=list(SHOWN))
+def test_a_run_is_shown_as_due_when_its_time_is_over_and_no_longer(
+    cep: Cep, rules: Path, log: Path, rule: str, due: str
+) -> None:
+    rules.write_text(f'rule r {{ {rule}  alert "found" }}')
+
+    def shown_after(*events: tuple[str, str, int]) -> list[dict[str, object]]:
+        records = [
+            {"time": f"2026-01-01T{at}Z", "type": kind, "k": key} for at, kind, key in events
+        ]
+        append(log, "".join(json.dumps(record) + "\n" for record in records))
+        assert cep("run", rules, log, "--state", "cep.db", "-o", "found.jsonl").code == 0
+        return cep("state", "show", "--state", "cep.db", "--json").records
+
+    log.write_text("")
+    [row] = shown_after(("00:00:00", "A", 1))
+    assert (row["due"], row["runs"]) == (f"2026-01-01T{due}Z", 1)
+    [row] = shown_after(("00:09:59.999999", "X", 1), ("00:10:00", "X", 1))
+    assert (row["due"], row["runs"]) == (f"2026-01-01T{due}Z", 1)
+    assert shown_after(("00:10:00.000001", "X", 1), ("00:10:01", "X", 1)) == []
+    told = cep("state", "show", "--state", "cep.db").out
+    assert "00:1" not in told.split("\n", 1)[1]
+    gone = cep("state", "show", "--state", "cep.db", "--key", "1")
+    assert "there is no key 1" in gone.err
+
+
+def test_the_last_of_several_runs_says_how_long_a_key_lives(
+    cep: Cep, rules: Path, log: Path
+) -> None:
+    rules.write_text('rule r { by k  sequence within 10m { a: A  b: B }  alert "found" }')
+    times = ("00:00", "00:05", "00:12")
+    log.write_text(
+        "".join(
+            json.dumps({"time": f"2026-01-01T00:{at}Z", "type": "A", "k": 1}) + "\n" for at in times
+        )
+    )
+    cep("run", rules, log, "--state", "cep.db", "-o", "found.jsonl")
+    [row] = cep("state", "show", "--state", "cep.db", "--json").records
+    assert row["due"] == "2026-01-01T00:10:12Z"

@@ -134,9 +134,8 @@ def test_runs_show_the_events_taken_so_far(path: str) -> None:
         "step": "fail",
         "runs": 1,
         "first": "2026-01-01T00:03:00.500Z",
-        "deadline": row["deadline"],
+        "deadline": "2026-01-01T00:13:00.500Z",
     }
-    assert str(row["deadline"]) > "2026-01-01T00:13:00.500Z"
 
 
 def test_windows_show_what_they_hold(path: str) -> None:

@@ -81,7 +81,8 @@ def _all_rows(connection: sqlite3.Connection, path: str) -> Iterator[tuple[Owner
     with plain_errors(path):
         owners = _owners(connection)
         whole = _whole(connection)
-        query = f"select owner, key, {whole}, step, first_us, due_us, runs from _states"
+        ends = _ends(connection)
+        query = f"select owner, key, {whole}, step, first_us, due_us, runs, {ends} from _states"
         for owner, *columns in connection.execute(query):
             yield owners[owner], StateRow(*columns)
 
@@ -100,6 +101,13 @@ def _whole(connection: sqlite3.Connection) -> str:
     of further pieces."""
     query = "select exists (select 1 from sqlite_master where name = '_segments')"
     return WHOLE if connection.execute(query).fetchone()[0] else "state"
+
+
+def _ends(connection: sqlite3.Connection) -> str:
+    """SQL: when time decides over runs. A file of an older version that is only looked at has no
+    such column."""
+    query = "select count(*) from pragma_table_info('_states') where name = 'ends_us'"
+    return "ends_us" if connection.execute(query).fetchone()[0] else "null"
 
 
 def _outbox(connection: sqlite3.Connection, path: str) -> Iterator[OutRow]:

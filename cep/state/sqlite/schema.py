@@ -81,6 +81,7 @@ MIGRATIONS: dict[str, tuple[str, ...]] = {
             unique (row, number)
         )""",
     ),
+    "0003_ends": ("alter table _states add column ends_us integer",),
 }
 """The steps from an empty file to the present form, by name: each is one transaction."""
 
@@ -151,11 +152,17 @@ def _leftover(kind: str, columns: str) -> str:
     from _outbox where kind = '{kind}'"""
 
 
+_ENDS = "coalesce(s.ends_us, s.due_us)"
+"""SQL: when time decides over the runs of a state; older files know the wake-up only."""
+
+_OVER = """coalesce(s.ends_us < (select clock_us from _epochs order by number desc limit 1), 0)"""
+"""SQL: whether the clock has passed the end of all runs of a state, which is cleaned up later."""
+
 VIEWS = {
     "runs": f"""
     select r.name as rule, r.version, s.key, s.step, s.runs, {_iso("s.first_us")} as first,
-        {_iso("s.due_us")} as deadline, {_EVENTS} as events
-    {_states_of("runs")} where s.runs > 0""",
+        {_iso(_ENDS)} as deadline, {_EVENTS} as events
+    {_states_of("runs")} where s.runs > 0 and not {_OVER}""",
     "timers": f"""
     select o.kind, coalesce(r.name, o.name) as name, r.version, s.key, {_iso("s.due_us")} as due
     from _states as s join _owners as o on o.number = s.owner
@@ -178,13 +185,13 @@ VIEWS = {
     {_states_of("repeats")}""",
     "keys": f"""
     select o.kind, coalesce(r.name, o.name) as name, r.version, s.key, s.step, s.runs,
-        {_iso("s.first_us")} as first, {_iso("s.due_us")} as due,
+        {_iso("s.first_us")} as first, {_iso(_ENDS)} as due,
         {_SIZE} as size
     from _states as s join _owners as o on o.number = s.owner
-    left join _rules as r on r.id = o.name""",
+    left join _rules as r on r.id = o.name where not {_OVER}""",
     "sizes": f"""
     select o.kind, coalesce(r.name, o.name) as name, r.version, count(*) as keys,
-        sum(s.runs) as runs, sum({_SIZE}) as size
+        sum(iif({_OVER}, 0, s.runs)) as runs, sum({_SIZE}) as size
     from _states as s join _owners as o on o.number = s.owner
     left join _rules as r on r.id = o.name group by o.number""",
     "outbox": f"""

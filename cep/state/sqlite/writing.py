@@ -46,14 +46,15 @@ def _unpacked(numbers: str) -> str:
 
 
 _SAVE: Final = f"""
-    insert into _states (owner, key, state, step, first_us, due_us, runs)
+    insert into _states (owner, key, state, step, first_us, due_us, runs, ends_us)
     select :owner, value,
         cast(substr(:states, {_unpacked(":starts")}, {_unpacked(":lengths")}) as text), :step,
         nullif({_unpacked(":firsts")}, {_NULL}), nullif({_unpacked(":dues")}, {_NULL}),
-        {_unpacked(":runs")}
+        {_unpacked(":runs")}, nullif({_unpacked(":ends")}, {_NULL})
     from json_each(:keys) where true
     on conflict (owner, key) do update set state = excluded.state, step = excluded.step,
-        first_us = excluded.first_us, due_us = excluded.due_us, runs = excluded.runs"""
+        first_us = excluded.first_us, due_us = excluded.due_us, runs = excluded.runs,
+        ends_us = excluded.ends_us"""
 
 _ROWS: Final = "from _states where owner = ? and key in (select value from json_each(?))"
 
@@ -267,6 +268,7 @@ def _packed(rows: Sequence[StateRow]) -> dict[str, Any]:
         "firsts": _numbers(_NULL if (at := row.first_us) is None else at for row in rows),
         "dues": _numbers(_NULL if (at := row.due_us) is None else at for row in rows),
         "runs": _numbers(row.runs for row in rows),
+        "ends": _numbers(_NULL if (at := row.ends_us) is None else at for row in rows),
     }
 
 
