@@ -306,3 +306,16 @@ def test_the_last_of_several_runs_says_how_long_a_key_lives(
     cep("run", rules, log, "--state", "cep.db", "-o", "found.jsonl")
     [row] = cep("state", "show", "--state", "cep.db", "--json").records
     assert row["due"] == "2026-01-01T00:10:12Z"
+
+
+def test_a_longer_time_is_shown_once_the_rule_has_it(cep: Cep, rules: Path, log: Path) -> None:
+    text = 'rule r { by k  sequence within 10m { a: A  b: B }  alert "found" }'
+    rules.write_text(text)
+    log.write_text('{"time": "2026-01-01T00:00:00Z", "type": "A", "k": 1}\n')
+    cep("run", rules, log, "--state", "cep.db", "-o", "found.jsonl")
+    rules.write_text(text.replace("10m", "1h"))
+    append(log, '{"time": "2026-01-01T00:20:00Z", "type": "X"}\n')
+    append(log, '{"time": "2026-01-01T00:20:01Z", "type": "X"}\n')
+    cep("run", rules, log, "--state", "cep.db", "-o", "found.jsonl")
+    [row] = cep("state", "show", "--state", "cep.db", "--json").records
+    assert row["due"] == "2026-01-01T01:00:00Z"
