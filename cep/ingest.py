@@ -152,7 +152,6 @@ class Ingest:
         self._decode = msgspec.json.Decoder(self.shape.type).decode
         self._decode_untyped = msgspec.json.Decoder(self.shape.untyped).decode
         paths = [p for r in self.times.rules for p in self._paths(r)]
-        self._time_names = ", ".join(dict.fromkeys(f"`{'.'.join(path)}`" for path in paths))
         self._time_keys = [
             (self.shape.attributes[path], f'"{path[0]}"'.encode())
             for path in dict.fromkeys(paths)
@@ -282,13 +281,15 @@ class Ingest:
         )
 
     def no_time(self, event: Any) -> str:
-        """Why an event has no readable time."""
-        for rule in self.times.rules:
-            for attribute, path in zip(rule.attributes, self._paths(rule), strict=True):
-                value = unbox(getattr(event, attribute))
-                if value is not None and (rule.test is None or rule.test(event)):
-                    return f"the time cannot be read: `{'.'.join(path)}` is {_shown(value)}"
-        return f"no time: there is no field {self._time_names}"
+        """Why an event has no readable time: by the stream that decides where it stands."""
+        rule = next(r for r in self.times.rules if r.test is None or r.test(event))
+        paths = self._paths(rule)
+        for attribute, path in zip(rule.attributes, paths, strict=True):
+            value = unbox(getattr(event, attribute))
+            if value is not None:
+                return f"the time cannot be read: `{'.'.join(path)}` is {_shown(value)}"
+        names = ", ".join(f"`{'.'.join(path)}`" for path in dict.fromkeys(paths))
+        return f"no time: there is no field {names}"
 
 
 def _shown(value: Any) -> str:

@@ -47,3 +47,17 @@ def test_its_name_may_be_written_with_escapes(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write(f'{{"ts": 1, "time\\u0073tamp": {BEGIN + 6_000}, "n": 1}}\n')
     assert times(path) == ([*range(5_000), 6_000], 0)
+
+
+def test_a_stream_with_a_time_of_its_own_says_which_field_is_missing() -> None:
+    rules = """stream door { where kind == "door"  time opened }
+    rule r { on d: door alert "{d.id}" }"""
+    reasons: list[str] = []
+    engine = cep.Engine(cep.loads(rules))
+    engine.on_reject = lambda _, reject: reasons.append(reject.reason)
+    assert engine.process({"kind": "door", "timestamp": "2026-03-01T00:00:00Z"}) == []
+    assert engine.process({"kind": "window", "opened": "2026-03-01T00:00:00Z"}) == []
+    assert reasons == [
+        "no time: there is no field `opened`",
+        "no time: there is no field `@timestamp`, `timestamp`, `time`, `ts`",
+    ]
