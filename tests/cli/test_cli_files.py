@@ -186,6 +186,8 @@ def test_rules_copy_brings_what_a_rule_needs(cep: Cep) -> None:
     outcome = cep("rules", "copy", "password_guessing", "mine")
     assert outcome.code == DONE
     assert sorted(path.name for path in Path("mine").iterdir()) == [
+        "ecs.cep",
+        "ocsf.cep",
         "passwords.cep",
         "sshd.cep",
         "streams.cep",
