@@ -807,7 +807,7 @@ class Engine:
             return False
         if self._order.holds(source):  # there was a delay when these came
             return False
-        decoded = self.ingest.in_order(block.lines)
+        decoded = self.ingest.in_order(block.lines, block.is_ascii)
         if decoded is None:
             return False
         events, times, scale = decoded

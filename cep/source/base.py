@@ -72,6 +72,8 @@ class Block:
     """What the reader knew of earlier lines before this block (a JSON value)."""
     end_context: object = None
     """What it knows after it."""
+    is_ascii: bool = False
+    """Whether all lines are known to be ASCII."""
 
     @property
     def place_after(self) -> tuple[int, int]:

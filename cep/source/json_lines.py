@@ -17,4 +17,6 @@ class JsonLines:
 
     def blocks(self) -> Iterator[Block]:
         for block in self.input.lines():
-            yield Block(block.lines, None, None, block.offset, block.line_number, block.rejects)
+            offset, number = block.offset, block.line_number
+            is_ascii = block.is_ascii
+            yield Block(block.lines, None, None, offset, number, block.rejects, is_ascii=is_ascii)

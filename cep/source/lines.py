@@ -19,12 +19,14 @@ from cep.source.raw import Piped, Reader
 
 @dataclass(slots=True)
 class LineBlock:
-    """Lines that follow each other: the place of the first, and what was no line."""
+    """Lines that follow each other: the place of the first, what was no line, and whether all are
+    known to be ASCII."""
 
     lines: list[bytes]
     offset: int
     line_number: int
     rejects: list[Reject] = field(default_factory=list)
+    is_ascii: bool = False
 
 
 class LineReader:
@@ -100,6 +102,7 @@ class LineReader:
             self._begun.append(chunk[:cut])
             data = b"".join(self._begun)
         block.lines = io.BytesIO(data).readlines()
+        block.is_ascii = data.isascii()
         self._offset += len(data)
         self._number += len(block.lines)
         self._begun, self._length = [], 0
