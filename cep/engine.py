@@ -805,9 +805,11 @@ class Engine:
         delay = self._delay_of(self._names[source])
         if len(self._names) > 1 or delay or not block.lines or block.positions:
             return False
+        if not block.is_ascii:  # the decoder does not look at the bytes of fields it passes over
+            return False
         if self._order.holds(source):  # there was a delay when these came
             return False
-        decoded = self.ingest.in_order(block.lines, block.is_ascii)
+        decoded = self.ingest.in_order(block.lines)
         if decoded is None:
             return False
         events, times, scale = decoded

@@ -188,13 +188,9 @@ class Ingest:
         except (msgspec.DecodeError, RecursionError, ValueError):
             return self.shape.from_mapping(read_object(line))
 
-    def in_order(
-        self, lines: Sequence[bytes], is_ascii: bool
-    ) -> tuple[list[Any], list[int], int] | None:
-        """Events of lines that are all good and in order, their raw times and what makes
+    def in_order(self, lines: Sequence[bytes]) -> tuple[list[Any], list[int], int] | None:
+        """Events of ASCII lines that are all good and in order, their raw times and what makes
         microseconds of these; None where anything asks for a closer look."""
-        if not is_ascii:
-            return None
         if self._fast is None:
             self._expect_like(lines)
             assert self._fast is not None

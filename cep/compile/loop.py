@@ -108,9 +108,7 @@ def _in_loop(body: str) -> str | None:
     """The body of a handler as a part of the loop, which has `t` already: where the handler returns
     the loop goes on. None where it returns from within a loop of its own."""
     lines = dedent(body).removeprefix("t = e.t\n")
-    if any(
-        re.search(r"^ +return\b", block.group(), re.MULTILINE) for block in _FOR.finditer(lines)
-    ):
+    if any(_RETURN.search(block.group()) for block in _FOR.finditer(lines)):
         return None
     lines = re.sub(r"(?m)^( *)return (unrouted\(\))$", r"\1\2\n\1continue", lines)
     lines = re.sub(r"(?m)^( *)return$", r"\1continue", lines)

@@ -242,7 +242,7 @@ class Automaton:
         """The positions of a complete run, where runs are bare; else ()."""
         if not self.is_bare:
             return ()
-        longest = max((state for state in self.states), key=lambda state: len(state.path))
+        longest = max(self.states, key=lambda state: len(state.path))
         return (*longest.path, longest.edges[0].target)
 
     @property

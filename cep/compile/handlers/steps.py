@@ -180,7 +180,7 @@ class Steps(HandlerBase):
         w(f"nd, st.s{state.index} = st.s{state.index}, None")
         expired = self._expired(state)
         if state.path and self.a.entered[state.edges[0].target] is not None:
-            expired = None  # it is enough to ask a bare run when it is complete: it is in no way
+            expired = None  # asked when it is complete; until then it stands in the way of none
         if state.index in self.shared:
             (edge,) = edges
             with w.block(f"if asked and not ({expired}):" if expired else "if asked:"):
