@@ -14,11 +14,24 @@ Everything is frozen and hashable, so equal conditions can be found and shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 
 from dsl import ast
 from dsl.source import NOWHERE, Span
 from dsl.types import Type
+
+
+def _attributes(kind: type) -> tuple[str, ...]:
+    if not is_dataclass(kind):
+        return ()
+    return tuple(f.name for f in fields(kind) if f.name not in ("span", "ast"))
+
+
+attributes: Callable[[type], tuple[str, ...]] = cache(_attributes)
+"""The names of what a checked class holds, without where it was written. Empty for a class that
+is none. Found out once for each class, so that walking over thousands of rules is cheap."""
+
 
 # ---------------------------------------------------------------------------- values
 
@@ -30,14 +43,16 @@ class Value:
     type: Type = Type.ANY
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
-    def operands(self) -> Iterator[Value]:
+    def operands(self) -> list[Value]:
         """The expressions directly inside this one."""
-        for f in fields(self):
-            item = getattr(self, f.name)
+        found: list[Value] = []
+        for name in attributes(self.__class__):
+            item = getattr(self, name)
             if isinstance(item, Value):
-                yield item
-            elif isinstance(item, tuple):
-                yield from (part for part in item if isinstance(part, Value))
+                found.append(item)
+            elif item.__class__ is tuple:
+                found += [part for part in item if isinstance(part, Value)]
+        return found
 
     def walk(self) -> Iterator[Value]:
         """This expression and all inside it, the outer ones first."""
@@ -45,7 +60,7 @@ class Value:
         while todo:
             value = todo.pop()
             yield value
-            todo.extend(reversed(list(value.operands())))
+            todo += reversed(value.operands())
 
 
 @dataclass(frozen=True, slots=True)

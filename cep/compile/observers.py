@@ -14,7 +14,7 @@ its events by constants as rules do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 
 from cep.compile.environment import EventEnv, Placed, Surroundings
 from cep.compile.expressions import careful, careful_value, truth
@@ -132,6 +132,8 @@ def _table(
 def _paths_read(rules: CheckedRules) -> dict[str, dict[Path, Type]]:
     """The paths that are looked up in each table that anything asks, with their types."""
     found: dict[str, dict[Path, Type]] = {}
+    if not rules.tables:
+        return found
     for rule in rules.rules.values():
         if rule.keys_from is not None and rule.keys_from in rules.tables:
             found.setdefault(rule.keys_from, {})
@@ -148,10 +150,9 @@ def _values_in(item: object) -> Iterator[Value]:
     elif isinstance(item, tuple):
         for part in item:
             yield from _values_in(part)
-    elif is_dataclass(item):
-        for f in fields(item):
-            if f.compare:  # not the tree that it was made from
-                yield from _values_in(getattr(item, f.name))
+    else:
+        for name in checked.attributes(item.__class__):
+            yield from _values_in(getattr(item, name))
 
 
 # ---------------------------------------------------------------------------- the code

@@ -10,8 +10,8 @@ that differ in their constants only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from cep.compile.environment import Surroundings
@@ -272,6 +272,8 @@ def names_behind(value: object, rules: CheckedRules) -> Names:
         for part in _parts(todo.pop()):
             if isinstance(part, checked.NamedList):
                 found.lists.add(part.name)
+            if not _naming(part.__class__):
+                continue
             tables: set[Any] = {getattr(part, "table", None), getattr(part, "keys_from", None)}
             for name in (tables & rules.tables.keys()) - found.tables:
                 found.tables.add(name)
@@ -284,6 +286,12 @@ def names_behind(value: object, rules: CheckedRules) -> Names:
     return found
 
 
+@cache
+def _naming(kind: type) -> bool:
+    """Whether such a part may name a stream or a table."""
+    return not {"table", "keys_from", "stream", "parents"}.isdisjoint(checked.attributes(kind))
+
+
 def _parts(value: object) -> Iterable[Any]:
     """A checked value and all inside it."""
     todo = [value]
@@ -291,9 +299,9 @@ def _parts(value: object) -> Iterable[Any]:
         part = todo.pop()
         if isinstance(part, tuple):
             todo += part
-        elif is_dataclass(part):
+        elif names := checked.attributes(part.__class__):
             yield part
-            todo += [getattr(part, f.name) for f in fields(part) if f.name not in ("ast", "span")]
+            todo += [getattr(part, name) for name in names]
 
 
 def _identities(automaton: Automaton, compiled: CompiledRules) -> tuple[str | None, ...]:

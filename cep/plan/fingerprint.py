@@ -15,14 +15,14 @@ are left out: they depend on what other rules do with the same fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from cep.plan.automaton import Absence, Automaton, Bounds, Deadline, State
 from dsl import checked
-from dsl.checked import Const, Pattern, Value
+from dsl.checked import Const, Pattern, Value, attributes
 
 
 class Fingerprint(NamedTuple):
@@ -120,6 +120,10 @@ _PASSED_OVER: Mapping[type, frozenset[str]] = {
 """Attributes that say nothing that the others do not say too."""
 
 
+_WRITTEN = frozenset({str, int, bool, float, type(None)})
+"""Of what is written as it stands."""
+
+
 class _Walk:
     """Writes values down as text; what becomes of constants is for those who derive from it."""
 
@@ -129,6 +133,8 @@ class _Walk:
 
     def of(self, value: Any) -> str:
         """The text of a value, the same in every process."""
+        if value.__class__ in _WRITTEN:
+            return repr(value)
         if isinstance(value, _Length):
             return "none" if value.value is None else self.constant(value.value)
         if isinstance(value, Const):
@@ -137,7 +143,7 @@ class _Walk:
             return self.constant((value.pattern, value.flags))
         if _is_constant_array(value):
             return self.constant([_plain(item) for item in value.items])
-        if is_dataclass(value):
+        if attributes(value.__class__):
             return self._dataclass(value)
         if isinstance(value, dict):
             value = frozenset(value.items())
@@ -148,17 +154,22 @@ class _Walk:
         return str(value.value) if isinstance(value, Enum) else repr(value)
 
     def _dataclass(self, value: Any) -> str:
-        kind = type(value)
-        lengths, passed = _LENGTHS.get(kind, ()), _PASSED_OVER.get(kind, frozenset())
+        kind: Any = type(value)
+        lengths = _LENGTHS.get(kind, ())
         parts = []
-        for f in fields(value):
-            if f.name in ("span", "ast") or f.name in passed:
-                continue
-            if f.name == "type" and isinstance(value, Value):
-                continue
-            item = getattr(value, f.name)
-            parts.append(f"{f.name}={self.of(_Length(item) if f.name in lengths else item)}")
+        for name in _saying(kind):
+            item = getattr(value, name)
+            parts.append(f"{name}={self.of(_Length(item) if name in lengths else item)}")
         return f"{kind.__name__}({','.join(parts)})"
+
+
+@cache
+def _saying(kind: type) -> tuple[str, ...]:
+    """The attributes of a class that are written down."""
+    passed = _PASSED_OVER.get(kind, frozenset())
+    if issubclass(kind, Value):
+        passed |= {"type"}
+    return tuple(name for name in attributes(kind) if name not in passed)
 
 
 def _is_constant_array(value: Any) -> bool:

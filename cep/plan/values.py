@@ -8,7 +8,9 @@ loop's condition means before the loop has taken anything.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from operator import is_
+from typing import Any
 
 from cep.plan.automaton import Variable
 from dsl.checked import (
@@ -23,6 +25,7 @@ from dsl.checked import (
     StepField,
     StepTime,
     Value,
+    attributes,
 )
 from dsl.types import Type
 
@@ -79,18 +82,18 @@ def rewrite(value: Value, change: Callable[[Value], Value | None]) -> Value:
     changed = change(value)
     if changed is not None:
         return changed
-    updates: dict[str, object] = {}
-    for f in fields(value):
-        item = getattr(value, f.name)
+    updates: dict[str, Any] = {}
+    for name in attributes(type(value)):
+        item = getattr(value, name)
+        new = item
         if isinstance(item, Value):
-            updates[f.name] = rewrite(item, change)
-        elif isinstance(item, tuple) and any(isinstance(part, Value) for part in item):
-            updates[f.name] = tuple(
-                rewrite(part, change) if isinstance(part, Value) else part for part in item
-            )
-    if all(getattr(value, name) is item for name, item in updates.items()):
-        return value
-    return replace(value, **updates)  # type: ignore[arg-type]
+            new = rewrite(item, change)
+        elif isinstance(item, tuple):
+            parts = [rewrite(part, change) if isinstance(part, Value) else part for part in item]
+            new = item if all(map(is_, parts, item)) else tuple(parts)
+        if new is not item:
+            updates[name] = new
+    return replace(value, **updates) if updates else value
 
 
 def looks_back(value: Value) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from dsl.checked import Value
+from dsl.checked import Value, attributes
 
 
 def rewrite(value: Value, change: Callable[[Value], Value | None]) -> Value:
@@ -15,10 +15,10 @@ def rewrite(value: Value, change: Callable[[Value], Value | None]) -> Value:
     if changed is not None:
         return changed
     new: dict[str, Any] = {}
-    for f in fields(value):
-        item = getattr(value, f.name)
+    for name in attributes(type(value)):
+        item = getattr(value, name)
         if isinstance(item, Value):
-            new[f.name] = rewrite(item, change)
+            new[name] = rewrite(item, change)
         elif isinstance(item, tuple) and any(isinstance(part, Value) for part in item):
-            new[f.name] = tuple(rewrite(part, change) for part in item)
+            new[name] = tuple(rewrite(part, change) for part in item)
     return replace(value, **new) if new else value
