@@ -3,21 +3,21 @@
 In comes the tree that the grammar makes (nodes named as in `grammar.lark`, words as leaves), out
 come the frozen dataclasses of `dsl.ast`, with findings about what the grammar cannot see: clauses
 written twice, chained comparisons, numbers out of range, wrong escapes, nesting without end. The
-walk is not recursive, so no text is too deep for it. This module knows nothing of Lark: a raw node
-is anything with `data`, `children` and `meta`.
+walk is not recursive, so no text is too deep for it.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from dsl import ast
 from dsl.diagnostics import Diagnostics, Label
+from dsl.raw import RawNode, Word
 from dsl.source import Span
 
 MAX_DEPTH = 100
@@ -31,26 +31,6 @@ Locate = Callable[[int, int], Span]
 
 ReadTemplate = Callable[[str, Locate], tuple[str | ast.Expr, ...]]
 """Parses the text of an alert with its `{E}`."""
-
-
-class Word(str):
-    """A leaf of the raw tree as the builder sees it: text with `type`, `start_pos`, `end_pos`."""
-
-    type: str
-    start_pos: int
-    end_pos: int
-
-
-class RawTree(Protocol):
-    """An inner node of the raw tree."""
-
-    data: str
-    children: list[Any]
-
-    @property
-    def meta(self) -> Any: ...
-
-    def iter_subtrees(self) -> Iterator[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -127,26 +107,33 @@ def _escape(word: str, at: int, locate: Locate, start: int, found: Diagnostics) 
     return kind, 2
 
 
-def build(tree: RawTree, locate: Locate, read_template: ReadTemplate, found: Diagnostics) -> Any:
-    """The `dsl.ast` form of a raw tree: statements for a `statements` node, an expression for an
-    expression. What nests too deep is reported and becomes None. O(size of the tree)."""
+def build(tree: RawNode, locate: Locate, read_template: ReadTemplate, found: Diagnostics) -> Any:
+    """The `dsl.ast` form of a raw tree, a statement or an expression. What nests too deep is
+    reported and becomes None. O(size of the tree)."""
     builder = _Builder(locate, read_template, found)
-    built: dict[int, Any] = {}
-    depths: dict[int, int] = {}
-    for node in tree.iter_subtrees():
-        below = max((depths.get(id(child), 0) for child in node.children), default=0)
-        depth = depths[id(node)] = 0 if node.data == "statements" else below + _weight(node)
-        if below <= MAX_DEPTH < depth:
-            builder.too_deep(node)
-        children = [built.get(id(child), child) for child in node.children]
-        deep = depth > MAX_DEPTH and node.data in _WHOLE
-        built[id(node)] = None if deep else getattr(builder, node.data)(node, *children)
-    result = None if depths[id(tree)] > MAX_DEPTH else built[id(tree)]
-    builder.refuse_objects(result if isinstance(result, list) else [])
-    return result
+    for node in tree.bottom_up():
+        children: list[Any] = []
+        below = 0
+        for child in node.children:
+            if child.__class__ is RawNode:
+                below = max(below, child.depth)
+                child = child.built
+            children.append(child)
+        node.depth = depth = below + _weight(node)
+        if depth > MAX_DEPTH:
+            if below <= MAX_DEPTH:
+                builder.too_deep(node)
+            if node.data in _WHOLE:
+                return None
+        node.built = getattr(builder, node.data)(node, *children)
+    if tree.depth > MAX_DEPTH:
+        return None
+    if not isinstance(tree.built, ast.Test):
+        builder.refuse_objects()
+    return tree.built
 
 
-def _weight(node: RawTree) -> int:
+def _weight(node: RawNode) -> int:
     """How many levels the tree gets deeper by this node: a sum is as deep as it is long."""
     if node.data in _CHAINS:
         return len(node.children) // 2
@@ -165,13 +152,13 @@ class _Builder:
 
     # ---------------------------------------------------------------------------- helpers
 
-    def span(self, node: RawTree) -> Span:
-        return self.locate(node.meta.start_pos, node.meta.end_pos)
+    def span(self, node: RawNode) -> Span:
+        return self.locate(node.start, node.end)
 
     def place(self, word: Word) -> Span:
         return self.locate(word.start_pos, word.end_pos)
 
-    def too_deep(self, node: RawTree) -> None:
+    def too_deep(self, node: RawNode) -> None:
         self.found.error(
             "E011",
             self.span(node),
@@ -179,12 +166,10 @@ class _Builder:
             help="name a part of it with `def`, or use a `list` and `in`",
         )
 
-    def refuse_objects(self, statements: list[ast.Statement | None]) -> None:
+    def refuse_objects(self) -> None:
         """Objects in arrays are for the events of tests only."""
-        tests = [node.span for node in statements if isinstance(node, ast.Test)]
         for span in self.objects:
-            if not any(test.start <= span.start < test.end for test in tests):
-                self.found.error("E001", span, "an object can only stand in the events of a test")
+            self.found.error("E001", span, "an object can only stand in the events of a test")
 
     def ident(self, word: Word) -> ast.Ident:
         """A name from a word that may stand between backticks."""
@@ -198,7 +183,7 @@ class _Builder:
         self.found.error("E015", self.place(word), "this number is too large to count with")
         return 1
 
-    def gather(self, node: RawTree, clauses: Sequence[_Clause | ast.By]) -> dict[str, Any]:
+    def gather(self, node: RawNode, clauses: Sequence[_Clause | ast.By]) -> dict[str, Any]:
         """Clauses in any order, by their keyword; a second one of a kind is an error."""
         values: dict[str, Any] = {}
         spans: dict[str, Span] = {}
@@ -223,17 +208,9 @@ class _Builder:
 
     # ---------------------------------------------------------------------------- 1 statements
 
-    def statements(self, node: RawTree, *children: Any) -> list[ast.Statement]:
-        if not children:
-            return []
-        statements, statement = children
-        if statement is not None:
-            statements.append(statement)
-        return statements  # type: ignore[no-any-return]
-
     def stream(
         self,
-        node: RawTree,
+        node: RawNode,
         name: ast.Ident,
         parents: tuple[ast.Ident, ...] | None,
         where: ast.Expr | None,
@@ -244,52 +221,52 @@ class _Builder:
             clauses = (ast.StreamWhere(where, span=where.span), *clauses)
         return ast.Stream(name, parents or (), clauses, where is not None, span=self.span(node))
 
-    def stream_block(self, node: RawTree, *clauses: Any) -> tuple[Any, ...]:
+    def stream_block(self, node: RawNode, *clauses: Any) -> tuple[Any, ...]:
         return clauses
 
-    def stream_where(self, node: RawTree, condition: ast.Expr) -> ast.StreamWhere:
+    def stream_where(self, node: RawNode, condition: ast.Expr) -> ast.StreamWhere:
         return ast.StreamWhere(condition, span=self.span(node))
 
-    def stream_type(self, node: RawTree, path: ast.Path) -> ast.StreamType:
+    def stream_type(self, node: RawNode, path: ast.Path) -> ast.StreamType:
         return ast.StreamType(path, span=self.span(node))
 
-    def stream_time(self, node: RawTree, path: ast.Path, unit: str | None) -> ast.StreamTime:
+    def stream_time(self, node: RawNode, path: ast.Path, unit: str | None) -> ast.StreamTime:
         return ast.StreamTime(path, unit, span=self.span(node))
 
-    def time_unit(self, node: RawTree, word: Word) -> str:
+    def time_unit(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def timezone(self, node: RawTree, zone: ast.Literal) -> ast.StreamTimezone:
+    def timezone(self, node: RawNode, zone: ast.Literal) -> ast.StreamTimezone:
         return ast.StreamTimezone(str(zone.value), span=self.span(node))
 
-    def stream_id(self, node: RawTree, path: ast.Path) -> ast.StreamId:
+    def stream_id(self, node: RawNode, path: ast.Path) -> ast.StreamId:
         return ast.StreamId(path, span=self.span(node))
 
-    def stream_delay(self, node: RawTree, duration: ast.Duration) -> ast.StreamDelay:
+    def stream_delay(self, node: RawNode, duration: ast.Duration) -> ast.StreamDelay:
         return ast.StreamDelay(duration, span=self.span(node))
 
-    def stream_idle(self, node: RawTree, duration: ast.Duration) -> ast.StreamIdle:
+    def stream_idle(self, node: RawNode, duration: ast.Duration) -> ast.StreamIdle:
         return ast.StreamIdle(duration, span=self.span(node))
 
-    def stream_fields(self, node: RawTree, *fields: ast.SchemaField) -> ast.StreamFields:
+    def stream_fields(self, node: RawNode, *fields: ast.SchemaField) -> ast.StreamFields:
         return ast.StreamFields(fields, span=self.span(node))
 
     def schema_field(
-        self, node: RawTree, path: ast.Path, type_: ast.Ident, optional: Word | None
+        self, node: RawNode, path: ast.Path, type_: ast.Ident, optional: Word | None
     ) -> ast.SchemaField:
         return ast.SchemaField(path, type_, optional is not None, span=self.span(node))
 
-    def stream_select(self, node: RawTree, assigns: tuple[ast.Assign, ...]) -> ast.StreamSelect:
+    def stream_select(self, node: RawNode, assigns: tuple[ast.Assign, ...]) -> ast.StreamSelect:
         return ast.StreamSelect(assigns, span=self.span(node))
 
-    def list_(self, node: RawTree, name: ast.Ident, content: ast.Array | ast.Literal) -> ast.List:
+    def list_(self, node: RawNode, name: ast.Ident, content: ast.Array | ast.Literal) -> ast.List:
         if isinstance(content, ast.Array):
             return ast.List(name, content, None, span=self.span(node))
         return ast.List(name, None, str(content.value), span=self.span(node))
 
     def table(
         self,
-        node: RawTree,
+        node: RawNode,
         name: ast.Ident,
         source: ast.Literal | ast.Ident,
         key: ast.Path,
@@ -307,25 +284,25 @@ class _Builder:
             )
         return ast.Table(name, str(source.value), None, key, span=span)
 
-    def param(self, node: RawTree, name: Word, value: ast.Expr) -> ast.Param:
+    def param(self, node: RawNode, name: Word, value: ast.Expr) -> ast.Param:
         return ast.Param(self.ident(name), value, span=self.span(node))
 
     def def_(
         self,
-        node: RawTree,
+        node: RawNode,
         name: ast.Ident,
         params: tuple[ast.Ident, ...] | None,
         body: ast.Expr,
     ) -> ast.Def:
         return ast.Def(name, params or (), body, span=self.span(node))
 
-    def include(self, node: RawTree, path: ast.Literal) -> ast.Include:
+    def include(self, node: RawNode, path: ast.Literal) -> ast.Include:
         return ast.Include(str(path.value), span=self.span(node))
 
     # ---------------------------------------------------------------------------- 3 rules
 
     def rule(
-        self, node: RawTree, name: ast.Ident, title: ast.Literal | None, *clauses: Any
+        self, node: RawNode, name: ast.Ident, title: ast.Literal | None, *clauses: Any
     ) -> ast.Rule:
         text = None if title is None else str(title.value)
         own = tuple(
@@ -336,44 +313,44 @@ class _Builder:
         )
         return ast.Rule(name, text, own, span=self.span(node))
 
-    def by(self, node: RawTree, *parts: ast.KeyPart) -> ast.By:
+    def by(self, node: RawNode, *parts: ast.KeyPart) -> ast.By:
         return ast.By(parts, span=self.span(node))
 
-    def key_part(self, node: RawTree, value: ast.Expr, alias: ast.Ident | None) -> ast.KeyPart:
+    def key_part(self, node: RawNode, value: ast.Expr, alias: ast.Ident | None) -> ast.KeyPart:
         return ast.KeyPart(value, alias, span=self.span(node))
 
-    def unless(self, node: RawTree, stream: ast.Ident, *clauses: Any) -> ast.Unless:
+    def unless(self, node: RawNode, stream: ast.Ident, *clauses: Any) -> ast.Unless:
         return ast.Unless(stream, **self.gather(node, clauses), span=self.span(node))
 
-    def having(self, node: RawTree, condition: ast.Expr) -> ast.Having:
+    def having(self, node: RawNode, condition: ast.Expr) -> ast.Having:
         return ast.Having(condition, span=self.span(node))
 
-    def skip_past_last(self, node: RawTree) -> ast.Skip:
+    def skip_past_last(self, node: RawNode) -> ast.Skip:
         return ast.Skip("past_last", span=self.span(node))
 
-    def skip_to_next(self, node: RawTree) -> ast.Skip:
+    def skip_to_next(self, node: RawNode) -> ast.Skip:
         return ast.Skip("to_next", span=self.span(node))
 
-    def skip_to_first(self, node: RawTree, step: ast.Ident) -> ast.Skip:
+    def skip_to_first(self, node: RawNode, step: ast.Ident) -> ast.Skip:
         return ast.Skip("to_first", step, span=self.span(node))
 
-    def skip_to_last(self, node: RawTree, step: ast.Ident) -> ast.Skip:
+    def skip_to_last(self, node: RawNode, step: ast.Ident) -> ast.Skip:
         return ast.Skip("to_last", step, span=self.span(node))
 
-    def skip_nothing(self, node: RawTree) -> ast.Skip:
+    def skip_nothing(self, node: RawNode) -> ast.Skip:
         return ast.Skip("nothing", span=self.span(node))
 
-    def start(self, node: RawTree, kind: str) -> ast.Start:
+    def start(self, node: RawNode, kind: str) -> ast.Start:
         return ast.Start(kind, span=self.span(node))
 
-    def start_kind(self, node: RawTree, word: Word) -> str:
+    def start_kind(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def keys_from(self, node: RawTree, name: ast.Ident) -> ast.KeysFrom:
+    def keys_from(self, node: RawNode, name: ast.Ident) -> ast.KeysFrom:
         return ast.KeysFrom(name, span=self.span(node))
 
     def alert(
-        self, node: RawTree, message: Word | None, assigns: tuple[ast.Assign, ...] | None
+        self, node: RawNode, message: Word | None, assigns: tuple[ast.Assign, ...] | None
     ) -> ast.Alert:
         if message is None:
             return ast.Alert(None, (), assigns or (), span=self.span(node))
@@ -386,37 +363,37 @@ class _Builder:
         return ast.Alert(text, parts, assigns or (), span=self.span(node))
 
     def emit(
-        self, node: RawTree, stream: ast.Ident, assigns: tuple[ast.Assign, ...] | None
+        self, node: RawNode, stream: ast.Ident, assigns: tuple[ast.Assign, ...] | None
     ) -> ast.Emit:
         return ast.Emit(stream, assigns or (), span=self.span(node))
 
     def dedup(
-        self, node: RawTree, by: tuple[ast.Expr, ...] | None, duration: ast.Duration
+        self, node: RawNode, by: tuple[ast.Expr, ...] | None, duration: ast.Duration
     ) -> ast.Dedup:
         return ast.Dedup(by or (), duration, span=self.span(node))
 
-    def on_timeout(self, node: RawTree, *actions: Any) -> ast.OnTimeout:
+    def on_timeout(self, node: RawNode, *actions: Any) -> ast.OnTimeout:
         return ast.OnTimeout(actions, span=self.span(node))
 
-    def limit(self, node: RawTree, runs: Word) -> ast.Limit:
+    def limit(self, node: RawNode, runs: Word) -> ast.Limit:
         return ast.Limit(self.count(runs), span=self.span(node))
 
-    def keep(self, node: RawTree, duration: ast.Duration) -> ast.Keep:
+    def keep(self, node: RawNode, duration: ast.Duration) -> ast.Keep:
         return ast.Keep(duration, span=self.span(node))
 
-    def report(self, node: RawTree, kind: str) -> ast.Report:
+    def report(self, node: RawNode, kind: str) -> ast.Report:
         return ast.Report(kind, span=self.span(node))
 
-    def report_kind(self, node: RawTree, *words: Word) -> str:
+    def report_kind(self, node: RawNode, *words: Word) -> str:
         return "_".join(words)
 
-    def severity(self, node: RawTree, level: str) -> ast.Severity:
+    def severity(self, node: RawNode, level: str) -> ast.Severity:
         return ast.Severity(level, span=self.span(node))
 
-    def level(self, node: RawTree, word: Word) -> str:
+    def level(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def tags(self, node: RawTree, *tags: Word) -> ast.Tags:
+    def tags(self, node: RawNode, *tags: Word) -> ast.Tags:
         return ast.Tags(tuple(self.tag(tag) for tag in tags), span=self.span(node))
 
     def tag(self, word: Word) -> ast.Path:
@@ -424,36 +401,36 @@ class _Builder:
         parts = (ast.Ident(part, span=span) for part in word.split("."))
         return ast.Path(tuple(parts), span=span)
 
-    def description(self, node: RawTree, text: ast.Literal) -> ast.Description:
+    def description(self, node: RawNode, text: ast.Literal) -> ast.Description:
         return ast.Description(str(text.value), span=self.span(node))
 
-    def meta(self, node: RawTree, name: Word, value: ast.Expr) -> ast.Meta:
+    def meta(self, node: RawNode, name: Word, value: ast.Expr) -> ast.Meta:
         return ast.Meta(self.ident(name), value, span=self.span(node))
 
-    def assigns(self, node: RawTree, *assigns: ast.Assign) -> tuple[ast.Assign, ...]:
+    def assigns(self, node: RawNode, *assigns: ast.Assign) -> tuple[ast.Assign, ...]:
         return assigns
 
-    def assign(self, node: RawTree, name: Word, value: ast.Expr) -> ast.Assign:
+    def assign(self, node: RawNode, name: Word, value: ast.Expr) -> ast.Assign:
         return ast.Assign(self.ident(name), value, span=self.span(node))
 
     def on(
-        self, node: RawTree, label: ast.Ident | None, stream: ast.Ident, where: ast.Expr | None
+        self, node: RawNode, label: ast.Ident | None, stream: ast.Ident, where: ast.Expr | None
     ) -> ast.On:
         return ast.On(stream, label, where, span=self.span(node))
 
     def sequence(
-        self, node: RawTree, mode: str | None, within: ast.Duration | None, *nodes: Any
+        self, node: RawNode, mode: str | None, within: ast.Duration | None, *nodes: Any
     ) -> ast.Sequence:
         return ast.Sequence(nodes, mode, within, span=self.span(node))
 
-    def sequence_mode(self, node: RawTree, word: Word) -> str:
+    def sequence_mode(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def all_(self, node: RawTree, within: ast.Duration | None, *parts: Any) -> ast.All:
+    def all_(self, node: RawNode, within: ast.Duration | None, *parts: Any) -> ast.All:
         return ast.All(parts, within, span=self.span(node))
 
     def some_of(
-        self, node: RawTree, count: Word, within: ast.Duration | None, *parts: Any
+        self, node: RawNode, count: Word, within: ast.Duration | None, *parts: Any
     ) -> ast.All:
         return ast.All(parts, within, self.count(count), span=self.span(node))
 
@@ -461,7 +438,7 @@ class _Builder:
 
     def step(
         self,
-        node: RawTree,
+        node: RawNode,
         mode: str | None,
         label: ast.Ident | None,
         stream: ast.Ident,
@@ -479,43 +456,43 @@ class _Builder:
             )
         return ast.Step(stream, label, mode, quantifier, **parts, span=self.span(node))
 
-    def mode(self, node: RawTree, word: Word) -> str:
+    def mode(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def label(self, node: RawTree, word: Word) -> ast.Ident:
+    def label(self, node: RawNode, word: Word) -> ast.Ident:
         return self.ident(word)
 
-    def where(self, node: RawTree, condition: ast.Expr) -> _Clause:
+    def where(self, node: RawNode, condition: ast.Expr) -> _Clause:
         return _Clause("where", condition, self.span(node))
 
-    def within(self, node: RawTree, duration: ast.Duration) -> _Clause:
+    def within(self, node: RawNode, duration: ast.Duration) -> _Clause:
         return _Clause("within", duration, self.span(node))
 
-    def after(self, node: RawTree, duration: ast.Duration) -> _Clause:
+    def after(self, node: RawNode, duration: ast.Duration) -> _Clause:
         return _Clause("after", duration, self.span(node))
 
-    def until(self, node: RawTree, stream: ast.Ident, where: ast.Expr | None) -> _Clause:
+    def until(self, node: RawNode, stream: ast.Ident, where: ast.Expr | None) -> _Clause:
         span = self.span(node)
         return _Clause("until", ast.Until(stream, where, span=span), span)
 
-    def one_or_more(self, node: RawTree, plus: Word, lazy: Word | None) -> ast.Quantifier:
+    def one_or_more(self, node: RawNode, plus: Word, lazy: Word | None) -> ast.Quantifier:
         return self.quantifier(node, 1, None, "+", lazy)
 
-    def any_number(self, node: RawTree, star: Word, lazy: Word | None) -> ast.Quantifier:
+    def any_number(self, node: RawNode, star: Word, lazy: Word | None) -> ast.Quantifier:
         return self.quantifier(node, 0, None, "*", lazy)
 
-    def optional(self, node: RawTree, question: Word) -> ast.Quantifier:
+    def optional(self, node: RawNode, question: Word) -> ast.Quantifier:
         return self.quantifier(node, 0, 1, "?", None)
 
-    def optional_reluctant(self, node: RawTree, both: Word) -> ast.Quantifier:
+    def optional_reluctant(self, node: RawNode, both: Word) -> ast.Quantifier:
         return self.quantifier(node, 0, 1, "?", both)
 
-    def exactly(self, node: RawTree, count: Word, lazy: Word | None) -> ast.Quantifier:
+    def exactly(self, node: RawNode, count: Word, lazy: Word | None) -> ast.Quantifier:
         number = self.count(count)
         return self.quantifier(node, number, number, f"{{{number}}}", lazy)
 
     def between(
-        self, node: RawTree, low: Word, high: Word | None, lazy: Word | None
+        self, node: RawNode, low: Word, high: Word | None, lazy: Word | None
     ) -> ast.Quantifier:
         minimum = self.count(low)
         maximum = None if high is None else self.count(high)
@@ -523,7 +500,7 @@ class _Builder:
         return self.quantifier(node, minimum, maximum, written, lazy)
 
     def quantifier(
-        self, node: RawTree, minimum: int, maximum: int | None, written: str, lazy: Word | None
+        self, node: RawNode, minimum: int, maximum: int | None, written: str, lazy: Word | None
     ) -> ast.Quantifier:
         span = self.span(node)
         if maximum == 0:
@@ -538,25 +515,25 @@ class _Builder:
         written += "?" if lazy is not None else ""
         return ast.Quantifier(minimum, maximum, lazy is None, written, span=span)
 
-    def absent(self, node: RawTree, stream: ast.Ident, *clauses: Any) -> ast.Absent:
+    def absent(self, node: RawNode, stream: ast.Ident, *clauses: Any) -> ast.Absent:
         return ast.Absent(stream, **self.gather(node, clauses), span=self.span(node))
 
-    def one_of(self, node: RawTree, mode: str | None, *nodes: Any) -> ast.OneOf:
+    def one_of(self, node: RawNode, mode: str | None, *nodes: Any) -> ast.OneOf:
         return ast.OneOf(tuple((n,) for n in nodes), False, mode, span=self.span(node))
 
-    def one_of_branches(self, node: RawTree, mode: str | None, *branches: Any) -> ast.OneOf:
+    def one_of_branches(self, node: RawNode, mode: str | None, *branches: Any) -> ast.OneOf:
         return ast.OneOf(branches, True, mode, span=self.span(node))
 
-    def branch(self, node: RawTree, *nodes: Any) -> tuple[Any, ...]:
+    def branch(self, node: RawNode, *nodes: Any) -> tuple[Any, ...]:
         return nodes
 
     def all_of(
-        self, node: RawTree, mode: str | None, within: ast.Duration | None, *parts: Any
+        self, node: RawNode, mode: str | None, within: ast.Duration | None, *parts: Any
     ) -> ast.AllOf:
         return ast.AllOf(parts, within, mode, span=self.span(node))
 
     def repeat(
-        self, node: RawTree, mode: str | None, quantifier: ast.Quantifier, *body: Any
+        self, node: RawNode, mode: str | None, quantifier: ast.Quantifier, *body: Any
     ) -> ast.Repeat:
         return ast.Repeat(quantifier, body, mode, span=self.span(node))
 
@@ -564,7 +541,7 @@ class _Builder:
 
     def aggregate(
         self,
-        node: RawTree,
+        node: RawNode,
         stream: ast.Ident,
         where: ast.Expr | None,
         window: ast.Window,
@@ -572,41 +549,41 @@ class _Builder:
     ) -> ast.Aggregate:
         return ast.Aggregate(stream, where, window, fields, span=self.span(node))
 
-    def sliding(self, node: RawTree, size: ast.Duration) -> ast.Window:
+    def sliding(self, node: RawNode, size: ast.Duration) -> ast.Window:
         return ast.Window("sliding", size, span=self.span(node))
 
-    def sliding_count(self, node: RawTree, count: Word) -> ast.Window:
+    def sliding_count(self, node: RawNode, count: Word) -> ast.Window:
         return ast.Window("sliding_count", count=self.count(count), span=self.span(node))
 
-    def tumbling(self, node: RawTree, size: ast.Duration) -> ast.Window:
+    def tumbling(self, node: RawNode, size: ast.Duration) -> ast.Window:
         return ast.Window("tumbling", size, span=self.span(node))
 
-    def hopping(self, node: RawTree, size: ast.Duration, step: ast.Duration) -> ast.Window:
+    def hopping(self, node: RawNode, size: ast.Duration, step: ast.Duration) -> ast.Window:
         return ast.Window("hopping", size, step=step, span=self.span(node))
 
-    def session(self, node: RawTree, gap: ast.Duration, maximum: ast.Duration | None) -> ast.Window:
+    def session(self, node: RawNode, gap: ast.Duration, maximum: ast.Duration | None) -> ast.Window:
         return ast.Window("session", gap, maximum=maximum, span=self.span(node))
 
     def aggregate_field(
-        self, node: RawTree, name: Word, value: ast.Expr, where: ast.Expr | None
+        self, node: RawNode, name: Word, value: ast.Expr, where: ast.Expr | None
     ) -> ast.AggregateField:
         return ast.AggregateField(self.ident(name), value, where, span=self.span(node))
 
     # ---------------------------------------------------------------------------- 7 expressions
 
-    def expressions(self, node: RawTree, *items: Any) -> tuple[Any, ...]:
+    def expressions(self, node: RawNode, *items: Any) -> tuple[Any, ...]:
         return items
 
-    def or_(self, node: RawTree, *parts: Any) -> ast.Or:
+    def or_(self, node: RawNode, *parts: Any) -> ast.Or:
         return ast.Or(parts, span=self.span(node))
 
-    def and_(self, node: RawTree, *parts: Any) -> ast.And:
+    def and_(self, node: RawNode, *parts: Any) -> ast.And:
         return ast.And(parts, span=self.span(node))
 
-    def negation(self, node: RawTree, *children: Any) -> ast.Not:
+    def negation(self, node: RawNode, *children: Any) -> ast.Not:
         return ast.Not(children[-1], span=self.span(node))
 
-    def compare(self, node: RawTree, left: ast.Expr, *comparisons: _Clause) -> ast.Expr:
+    def compare(self, node: RawNode, left: ast.Expr, *comparisons: _Clause) -> ast.Expr:
         if len(comparisons) > 1:
             self.chained(node, comparisons)
         span = self.span(node)
@@ -618,7 +595,7 @@ class _Builder:
                 result = ast.Compare(clause.kind, result, clause.value, span=span)
         return result
 
-    def chained(self, node: RawTree, comparisons: tuple[_Clause, ...]) -> None:
+    def chained(self, node: RawNode, comparisons: tuple[_Clause, ...]) -> None:
         """`a < b < c`: show the form with `and`."""
         span = self.span(node)
         left = span.source.text[span.start : comparisons[0].span.start].strip()
@@ -630,66 +607,66 @@ class _Builder:
             "E005", span, "comparisons cannot be chained", help=f"write `{' and '.join(parts)}`"
         )
 
-    def compare_sign(self, node: RawTree, sign: Word, right: ast.Expr) -> _Clause:
+    def compare_sign(self, node: RawNode, sign: Word, right: ast.Expr) -> _Clause:
         return _Clause(str(sign), right, self.span(node))
 
     def compare_word(
-        self, node: RawTree, negated: Word | None, operator: str, right: ast.Expr
+        self, node: RawNode, negated: Word | None, operator: str, right: ast.Expr
     ) -> _Clause:
         return _Clause(operator if negated is None else f"not {operator}", right, self.span(node))
 
-    def compare_is(self, node: RawTree, negated: Word | None, what: str) -> _Clause:
+    def compare_is(self, node: RawNode, negated: Word | None, what: str) -> _Clause:
         return _Clause("is" if negated is None else "is not", what, self.span(node))
 
-    def word_operator(self, node: RawTree, word: Word) -> str:
+    def word_operator(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def is_what(self, node: RawTree, word: Word) -> str:
+    def is_what(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def coalesce(self, node: RawTree, left: ast.Expr, *rest: Any) -> ast.Expr:
+    def coalesce(self, node: RawNode, left: ast.Expr, *rest: Any) -> ast.Expr:
         return self.fold(node, left, rest)
 
-    def sum(self, node: RawTree, left: ast.Expr, *rest: Any) -> ast.Expr:
+    def sum(self, node: RawNode, left: ast.Expr, *rest: Any) -> ast.Expr:
         return self.fold(node, left, rest)
 
-    def product(self, node: RawTree, left: ast.Expr, *rest: Any) -> ast.Expr:
+    def product(self, node: RawNode, left: ast.Expr, *rest: Any) -> ast.Expr:
         return self.fold(node, left, rest)
 
-    def fold(self, node: RawTree, left: ast.Expr, rest: tuple[Any, ...]) -> ast.Expr:
+    def fold(self, node: RawNode, left: ast.Expr, rest: tuple[Any, ...]) -> ast.Expr:
         """`a - b - c` as `(a - b) - c`."""
         start = self.span(node)
         for operator, right in zip(rest[::2], rest[1::2], strict=True):
             left = ast.Arithmetic(str(operator), left, right, span=start.to(right.span))
         return left
 
-    def negative(self, node: RawTree, minus: Word, operand: ast.Expr) -> ast.Negative:
+    def negative(self, node: RawNode, minus: Word, operand: ast.Expr) -> ast.Negative:
         return ast.Negative(operand, span=self.span(node))
 
-    def attribute(self, node: RawTree, value: ast.Expr, name: ast.Ident) -> ast.Attribute:
+    def attribute(self, node: RawNode, value: ast.Expr, name: ast.Ident) -> ast.Attribute:
         return ast.Attribute(value, name, span=self.span(node))
 
-    def index(self, node: RawTree, value: ast.Expr, index: ast.Expr) -> ast.Index:
+    def index(self, node: RawNode, value: ast.Expr, index: ast.Expr) -> ast.Index:
         return ast.Index(value, index, span=self.span(node))
 
-    def name_value(self, node: RawTree, ident: ast.Ident) -> ast.Name:
+    def name_value(self, node: RawNode, ident: ast.Ident) -> ast.Name:
         return ast.Name(ident, span=ident.span)
 
     def call(
-        self, node: RawTree, function: ast.Ident, arguments: tuple[ast.Argument, ...] | None
+        self, node: RawNode, function: ast.Ident, arguments: tuple[ast.Argument, ...] | None
     ) -> ast.Call:
         return ast.Call(function, arguments or (), span=self.span(node))
 
-    def arguments(self, node: RawTree, *arguments: ast.Argument) -> tuple[ast.Argument, ...]:
+    def arguments(self, node: RawNode, *arguments: ast.Argument) -> tuple[ast.Argument, ...]:
         return arguments
 
-    def argument(self, node: RawTree, distinct: Word | None, value: ast.Expr) -> ast.Argument:
+    def argument(self, node: RawNode, distinct: Word | None, value: ast.Expr) -> ast.Argument:
         return ast.Argument(value, distinct is not None, span=self.span(node))
 
-    def integer(self, node: RawTree, word: Word) -> ast.Literal:
+    def integer(self, node: RawNode, word: Word) -> ast.Literal:
         return self.number(word, int)
 
-    def real(self, node: RawTree, word: Word) -> ast.Literal:
+    def real(self, node: RawNode, word: Word) -> ast.Literal:
         return self.number(word, float)
 
     def number(self, word: Word, convert: Callable[[str], int | float]) -> ast.Literal:
@@ -700,27 +677,27 @@ class _Builder:
             return ast.Literal(0, str(word), span=span)
         return ast.Literal(convert(word), str(word), span=span)
 
-    def string_value(self, node: RawTree, literal: ast.Literal) -> ast.Literal:
+    def string_value(self, node: RawNode, literal: ast.Literal) -> ast.Literal:
         return literal
 
-    def duration_value(self, node: RawTree, duration: ast.Duration) -> ast.DurationLiteral:
+    def duration_value(self, node: RawNode, duration: ast.Duration) -> ast.DurationLiteral:
         return ast.DurationLiteral(duration, span=duration.span)
 
-    def true(self, node: RawTree) -> ast.Literal:
+    def true(self, node: RawNode) -> ast.Literal:
         return ast.Literal(True, span=self.span(node))
 
-    def false(self, node: RawTree) -> ast.Literal:
+    def false(self, node: RawNode) -> ast.Literal:
         return ast.Literal(False, span=self.span(node))
 
-    def null(self, node: RawTree) -> ast.Literal:
+    def null(self, node: RawNode) -> ast.Literal:
         return ast.Literal(None, span=self.span(node))
 
-    def array(self, node: RawTree, *items: ast.Expr | ast.Object | None) -> ast.Array:
+    def array(self, node: RawNode, *items: ast.Expr | ast.Object | None) -> ast.Array:
         given = tuple(item for item in items if item is not None)
         self.objects += [item.span for item in given if isinstance(item, ast.Object)]
         return ast.Array(cast("tuple[ast.Expr, ...]", given), span=self.span(node))
 
-    def regex(self, node: RawTree, word: Word) -> ast.Regex:
+    def regex(self, node: RawNode, word: Word) -> ast.Regex:
         end = word.rindex("/")
         flags = word[end + 1 :]
         if flags not in ("", "i"):
@@ -736,13 +713,13 @@ class _Builder:
     # ---------------------------------------------------------------------------- 9 tests
 
     def test(
-        self, node: RawTree, rules: tuple[ast.Ident, ...], name: ast.Literal, *steps: Any
+        self, node: RawNode, rules: tuple[ast.Ident, ...], name: ast.Literal, *steps: Any
     ) -> ast.Test:
         return ast.Test(rules, str(name.value), steps, span=self.span(node))
 
     def test_event(
         self,
-        node: RawTree,
+        node: RawNode,
         when: tuple[str, ast.Duration] | None,
         stream: ast.Ident,
         fields: ast.Object,
@@ -753,21 +730,21 @@ class _Builder:
         count = 1 if times is None else self.count(times)
         return ast.TestEvent(stream, fields, kind, offset, count, every, span=self.span(node))
 
-    def test_when(self, node: RawTree, kind: str, offset: ast.Duration) -> tuple[str, ast.Duration]:
+    def test_when(self, node: RawNode, kind: str, offset: ast.Duration) -> tuple[str, ast.Duration]:
         return kind, offset
 
-    def test_when_kind(self, node: RawTree, word: Word) -> str:
+    def test_when_kind(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def test_advance(self, node: RawTree, duration: ast.Duration) -> ast.TestAdvance:
+    def test_advance(self, node: RawNode, duration: ast.Duration) -> ast.TestAdvance:
         return ast.TestAdvance(duration, span=self.span(node))
 
-    def expect_nothing(self, node: RawTree, at: ast.Duration | None) -> ast.TestExpect:
+    def expect_nothing(self, node: RawNode, at: ast.Duration | None) -> ast.TestExpect:
         return ast.TestExpect("nothing", at=at, span=self.span(node))
 
     def test_expect(
         self,
-        node: RawTree,
+        node: RawNode,
         at: ast.Duration | None,
         kind: str | None,
         rule: ast.Ident,
@@ -775,18 +752,18 @@ class _Builder:
     ) -> ast.TestExpect:
         return ast.TestExpect(kind or "match", rule, fields, at, span=self.span(node))
 
-    def test_at(self, node: RawTree, duration: ast.Duration) -> ast.Duration:
+    def test_at(self, node: RawNode, duration: ast.Duration) -> ast.Duration:
         return duration
 
-    def expect_kind(self, node: RawTree, word: Word) -> str:
+    def expect_kind(self, node: RawNode, word: Word) -> str:
         return str(word)
 
-    def object_(self, node: RawTree, *pairs: ast.Pair | None) -> ast.Object:
+    def object_(self, node: RawNode, *pairs: ast.Pair | None) -> ast.Object:
         given = tuple(pair for pair in pairs if pair is not None)
         return ast.Object(given, span=self.span(node))
 
     def pair(
-        self, node: RawTree, key: ast.Path | ast.Literal, value: ast.Expr | ast.Object
+        self, node: RawNode, key: ast.Path | ast.Literal, value: ast.Expr | ast.Object
     ) -> ast.Pair:
         if isinstance(key, ast.Path):
             return ast.Pair(key, value, span=self.span(node))
@@ -795,20 +772,20 @@ class _Builder:
 
     # ---------------------------------------------------------------------------- words
 
-    def names(self, node: RawTree, *names: ast.Ident) -> tuple[ast.Ident, ...]:
+    def names(self, node: RawNode, *names: ast.Ident) -> tuple[ast.Ident, ...]:
         return names
 
-    def path(self, node: RawTree, *parts: ast.Ident) -> ast.Path:
+    def path(self, node: RawNode, *parts: ast.Ident) -> ast.Path:
         return ast.Path(parts, span=self.span(node))
 
-    def name(self, node: RawTree, word: Word) -> ast.Ident:
+    def name(self, node: RawNode, word: Word) -> ast.Ident:
         return self.ident(word)
 
-    def string(self, node: RawTree, word: Word) -> ast.Literal:
+    def string(self, node: RawNode, word: Word) -> ast.Literal:
         text, _ = unescape(word, self.locate, word.start_pos, self.found)
         return ast.Literal(text, span=self.place(word))
 
-    def duration(self, node: RawTree, word: Word) -> ast.Duration:
+    def duration(self, node: RawNode, word: Word) -> ast.Duration:
         span = self.place(word)
         micros = _micros(word)
         if micros.denominator != 1:

@@ -1,35 +1,27 @@
 """Rule text to `dsl.ast`, with everything that is wrong with it.
 
 In comes a `Source`, out come the tree of all statements that can be read and the findings; no text
-makes it raise. The grammar is in `grammar.lark`; here it is driven word by word, for three reasons:
-a keyword that cannot continue is turned back into a name, a failure is seen with the words that
-would have been right (`dsl.syntax_errors` puts it in the user's words), and reading goes on with
-the next statement, so that three mistakes give three messages. The only module that knows Lark.
+makes it raise. The grammar is in `grammar.lark`, worked out in `dsl.tables`; here it is driven word
+by word, for four reasons: a keyword that cannot continue is turned back into a name, a failure is
+seen with the words that would have been right (`dsl.syntax_errors` puts it in the user's words),
+reading goes on with the next statement, so that three mistakes give three messages, and a statement
+is built as soon as it is whole, so that ten thousand rules never stand in memory as a raw tree.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from pickle import PickleError
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-from lark.lexer import PatternStr
-from lark.parsers.lalr_analysis import Shift
-from lark.utils import TextSlice
-
 from dsl import ast
-from dsl.builder import Locate, Word, build
+from dsl.builder import Locate, build
 from dsl.diagnostics import Diagnostic, Diagnostics
+from dsl.raw import RawNode, Word
 from dsl.source import Source, Span
 from dsl.syntax_errors import Failure, explain
+from dsl.tables import END, Rule, Scanner, tables
 
 
 def parse(source: Source) -> tuple[ast.File, list[Diagnostic]]:
@@ -49,12 +41,16 @@ def parse(source: Source) -> tuple[ast.File, list[Diagnostic]]:
     locate = _locate_in(source)
     statements: list[ast.Statement] = []
     comments: list[ast.Comment] = []
-    for reading in _read_statements(source.text, locate):
-        if reading.tree is not None:
-            statements += _build(reading.tree, locate, found)
-        if reading.failure is not None:
-            found.add(explain(reading.failure))
-        for start, end in reading.comments:
+
+    def take(tree: RawNode) -> None:
+        statement = _build(tree, locate, found)
+        if statement is not None:
+            statements.append(statement)
+
+    for reader in _read_statements(source.text, locate, take):
+        if reader.failure is not None:
+            found.add(explain(reader.failure))
+        for start, end in reader.comments:
             span = locate(start, end)
             comments.append(ast.Comment(span.text.rstrip(), span=span))
     return ast.File(tuple(statements), tuple(comments), span=whole), found.sorted()
@@ -72,10 +68,11 @@ def parse_expression(
     """
     found = Diagnostics()
     locate = locate or _locate_in(Source("<expression>", text))
-    reading = _read(text, 0, len(text), locate, "expression")
-    if reading.failure is not None:
-        found.add(explain(reading.failure))
-    expression = None if reading.tree is None else _build(reading.tree, locate, found)
+    reader = _read(text, 0, len(text), locate, "expression")
+    if reader.failure is not None:
+        found.add(explain(reader.failure))
+    tree = reader.finish()
+    expression = None if tree is None else _build(tree, locate, found)
     return expression, found.sorted()
 
 
@@ -96,205 +93,230 @@ def parse_template(
     return parts, found.sorted()
 
 
-# ------------------------------------------------------------------------------ the grammar
-
-
-class _NamesEverywhere:
-    """Makes the contextual lexer try a name in every state. Otherwise `whereas` would be read as
-    `where` and `as` in states that take no name."""
-
-    always_accept = ("NAME",)
-
-    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        return stream
-
-
-@dataclass(frozen=True)
-class _Grammar:
-    """The parser and how its keywords and signs are spelt, by the name of their terminal."""
-
-    lark: Lark
-    spelling: dict[str, str]
-
-
-def _lark(text: str, cached: str | None) -> Lark:
-    """The parser. Lark keeps the tables it computes in `cached`, with a hash of their grammar."""
-    return Lark(
-        text,
-        parser="lalr",
-        lexer="contextual",
-        start=["file", "expression"],
-        propagate_positions=True,
-        maybe_placeholders=True,
-        postlex=cast(Any, _NamesEverywhere()),
-        cache=cached if cached is not None else False,
-    )
-
-
-def _cache_file() -> str | None:
-    """Where the tables are kept between starts: in the user's own cache folder, since what is in
-    there is believed. None where there is none."""
-    if os.environ.get("CEP_NO_CACHE"):
-        return None
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.path.join(home, "cep")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return os.path.join(folder, f"grammar-{sys.version_info[0]}{sys.version_info[1]}.lark")
-
-
-@cache
-def _grammar() -> _Grammar:
-    """Built at the first use, once; a start of the command finds it in the user's cache."""
-    text = resources.files("dsl").joinpath("grammar.lark").read_text(encoding="utf-8")
-    try:
-        lark = _lark(text, _cache_file())
-    except (OSError, ValueError, EOFError, AttributeError, ImportError, PickleError):
-        lark = _lark(text, None)  # a cache that cannot be used is only a slower start
-    spelling = {
-        terminal.name: terminal.pattern.value
-        for terminal in lark.terminals
-        if isinstance(terminal.pattern, PatternStr)
-    }
-    return _Grammar(lark, spelling)
-
-
 # ------------------------------------------------------------------------------ reading
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """What was read: the raw tree (of the statements before a failure), the failure if there was
-    one, where the statement that failed begins, where reading ended, and the comments passed."""
+Take = Callable[[RawNode], None]
+"""What is done with each whole statement."""
 
-    tree: Tree[Token] | None
-    failure: Failure | None
-    statement: int
-    end: int
-    comments: tuple[tuple[int, int], ...]
+Steps = Sequence[tuple[Rule, int]]
+"""Rules that are complete at a word, each with the state that the automaton then goes to."""
 
 
 class _Reader:
-    """Feeds the words of a stretch of text to the LALR automaton, one by one."""
+    """Feeds the words of a stretch of text to the LALR automaton, one by one.
 
-    def __init__(self, text: str, start: int, end: int, kind: str) -> None:
-        self.grammar = _grammar()
+    Three stacks grow and shrink together: states, values (words and raw nodes), and the places in
+    the text that the values take up (None: no place). The bottom state has no value. `failure` is
+    what stopped it, `statement` where the last statement begins, `comments` those that were passed.
+    """
+
+    def __init__(self, text: str, start: int, end: int, kind: str, take: Take) -> None:
+        self.tables = tables()
         self.text = text
         self.at = start
         self.end = end
-        stretch = cast(Any, TextSlice(text, start, end))
-        self.interactive: Any = self.grammar.lark.parse_interactive(stretch, start=kind)
-        self.state: Any = self.interactive.parser_state
-        self.table: dict[Any, dict[str, tuple[Any, Any]]] = self.state.parse_conf.states
+        self.take_statement = take
+        first, self.last = self.tables.starts[kind]
+        self.states = [first]
+        self.values: list[Any] = []
+        self.places: list[tuple[int, int] | None] = []
         self.statement = start
-        self.before: list[Token] = []
-        self.opened: list[Token] = []
+        self.before: deque[Word] = deque(maxlen=5)
+        self.opened: list[Word] = []
         self.comments: list[tuple[int, int]] = []
+        self.unreadable = False
+        self.failure: Failure | None = None
 
-    def read(self) -> Token | None:
+    def read(self) -> Word | None:
         """Take words up to the end or up to one that does not fit, which is given back; `self.at`
-        is then its place. Raises Lark's UnexpectedCharacters where no word begins."""
-        try:
-            for token in self.interactive.lexer_thread.lex(self.state):
-                self.pass_blanks(token.start_pos or 0)
-                token = self.fitted(token)
-                if not self.fits(token.type):
-                    return token
-                self.take(token)
-        except UnexpectedToken as error:
-            stopped: Token = error.token
-            self.pass_blanks(stopped.start_pos or 0)
-            return stopped
-        self.pass_blanks(self.end)
-        return None
+        is then its place. `self.unreadable` tells that no word of the language begins there."""
+        states, tables, end = self.states, self.tables, self.end
+        while True:
+            self.pass_blanks()
+            if self.at >= end:
+                return None
+            word = self.word(tables.scanner(states[-1]))
+            if word is None:
+                word = self.word(tables.scanner(-1))
+                self.unreadable = word is None
+                return word
+            steps = self.fitted(word)
+            if steps is None:
+                return word
+            self.take(word, steps)
 
-    def pass_blanks(self, to: int) -> None:
+    def pass_blanks(self) -> None:
         """Move on over blanks and comments; the comments are kept."""
+        found = self.tables.blank(self.text, self.at, self.end)
+        to = self.at if found is None else found.end()
         while (sign := self.text.find("#", self.at, to)) >= 0:
             line_end = self.text.find("\n", sign, to)
             self.at = to if line_end < 0 else line_end
             self.comments.append((sign, self.at))
         self.at = to
 
-    def fitted(self, token: Token) -> Token:
-        """The token, or if a keyword cannot continue here and a name can, a name."""
-        if token.type == "NAME" or not (token.value.isidentifier() and token.value.isascii()):
-            return token
-        if self.fits(token.type) or not self.fits("NAME"):
-            return token
-        return Token.new_borrow_pos("NAME", token.value, token)
+    def word(self, scanner: Scanner) -> Word | None:
+        """The word that begins here, as some states read it."""
+        found = scanner.match(self.text, self.at, self.end)
+        if found is None:
+            return None
+        word = Word(found[0])
+        kind = cast(str, found.lastgroup)
+        keywords = scanner.unless.get(kind)
+        word.type = kind if keywords is None else keywords.get(found[0], kind)
+        word.start_pos, word.end_pos = found.span()
+        return word
 
-    def fits(self, terminal: str) -> bool:
-        """Whether the automaton, after whatever it reduces, can take the terminal."""
-        stack: list[Any] | None = None
-        state = self.state.state_stack[-1]
-        while True:
-            action = self.table[state].get(terminal)
+    def fitted(self, word: Word) -> Steps | None:
+        """How the automaton can take the word. A keyword that cannot continue here is a name, if a
+        name can."""
+        steps = self.steps(word.type)
+        if steps is None and word.type != "NAME" and word.isidentifier() and word.isascii():
+            steps = self.steps("NAME")
+            if steps is not None:
+                word.type = "NAME"
+        return steps
+
+    def steps(self, terminal: str) -> Steps | None:
+        """The rules that are complete when the terminal comes; None when it does not fit. Nothing
+        changes: a word that does not fit is found before anything is made of those before it."""
+        actions, rules, states = self.tables.actions, self.tables.rules, self.states
+        action = actions[states[-1]].get(terminal)
+        if action is None or action >= 0:
+            return None if action is None else ()
+        steps: list[tuple[Rule, int]] = []
+        depth = len(states)
+        pushed: list[int] = []
+        while action < 0:
+            rule = rules[~action]
+            size, over = rule.size, len(pushed) - rule.size
+            if over < 0:
+                depth += over
+            if size:
+                del pushed[max(over, 0) :]
+            state = actions[pushed[-1] if pushed else states[depth - 1]][rule.origin]
+            pushed.append(state)
+            steps.append((rule, state))
+            if terminal == END and state == self.last:
+                break
+            action = actions[state].get(terminal)
             if action is None:
-                return False
-            if action[0] is Shift:
-                return True
-            rule = action[1]
-            if stack is None:
-                stack = list(self.state.state_stack)
-            if rule.expansion:
-                del stack[-len(rule.expansion) :]
-            state = self.table[stack[-1]][rule.origin.name][1]
-            stack.append(state)
-            if terminal == "$END" and state == self.state.parse_conf.end_state:
-                return True
+                return None
+        return steps
 
-    def take(self, token: Token) -> None:
-        self.state.feed_token(token)
-        self.before = [*self.before[-4:], token]
-        self.at = token.end_pos or 0
-        if token.value in ("{", "(", "["):
-            self.opened.append(token)
-        elif token.value in ("}", ")", "]") and self.opened:
+    def take(self, word: Word, steps: Steps) -> None:
+        states = self.states
+        for rule, state in steps:
+            if rule.passes:
+                states[-1] = state
+            else:
+                self.complete(rule, state)
+        states.append(self.tables.actions[states[-1]][word.type])
+        self.values.append(word)
+        self.places.append((word.start_pos, word.end_pos))
+        self.before.append(word)
+        self.at = word.end_pos
+        if word in ("{", "(", "["):
+            self.opened.append(word)
+        elif word in ("}", ")", "]") and self.opened:
             self.opened.pop()
-        if len(self.state.state_stack) == 3:  # start, statements, and the first word of another
-            self.statement = token.start_pos or 0
+        if len(states) == 3:  # start, statements, and the first word of another
+            self.statement = word.start_pos
 
-    def finish(self) -> Tree[Token] | None:
-        """The tree, if the text may end here; else that of the whole statements so far."""
-        if self.fits("$END"):
-            return cast("Tree[Token]", self.interactive.feed_eof())
-        first = self.state.value_stack[0] if self.state.value_stack else None
-        if isinstance(first, Tree) and first.data == "statements":
-            return first
-        return None
+    def complete(self, rule: Rule, state: int) -> None:
+        """Put a node in the place of what it is made of."""
+        below = len(self.values) - rule.size
+        values, places = self.values[below:], self.places[below:]
+        del self.states[below + 1 :], self.values[below:], self.places[below:]
+        place = places[0] if places else None
+        if len(places) > 1:
+            taken = [place for place in places if place is not None]
+            place = (taken[0][0], taken[-1][1]) if taken else None
+        value = self.made(rule, values, place)
+        if value.__class__ is Word:
+            place = (value.start_pos, value.end_pos)
+        self.states.append(state)
+        self.values.append(value)
+        self.places.append(place)
 
-    def failure(self, locate: Locate, found: Token | None, ended: bool) -> Failure:
-        state = self.state.state_stack[-1]
-        expected = {name for name in self.table[state] if name.isupper() or name == "$END"}
+    def made(self, rule: Rule, children: list[Any], place: tuple[int, int] | None) -> Any:
+        kept = children
+        if rule.kept is not None:
+            kept = []
+            for at, inlined, gap in rule.kept:
+                if gap:
+                    kept += [None] * gap
+                if not inlined:
+                    kept.append(children[at])
+                elif kept:
+                    kept += children[at].children
+                else:
+                    kept = children[at].children  # not copied: a long list grows item by item
+            if rule.tail:
+                kept += [None] * rule.tail
+        if rule.origin == "statements":
+            if kept:
+                statements, statement = kept
+                self.take_statement(statement)
+                return statements
+        elif rule.single and len(kept) == 1:
+            return kept[0]
+        start, end = place or (-1, -1)
+        return RawNode(rule.name, kept, start, end)
+
+    def finish(self) -> RawNode | None:
+        """The tree, if the text may end here. A last statement that is whole is taken."""
+        steps = self.steps(END)
+        if steps is None:
+            return None
+        for rule, state in steps:
+            self.complete(rule, state)
+        return cast(RawNode, self.values[-1])
+
+    def forget(self, at: int) -> None:
+        """What was read from this place on will be read again."""
+        self.failure = None
+        self.comments = [comment for comment in self.comments if comment[0] < at]
+
+    def failed(self, locate: Locate, found: Word | None, ended: bool) -> Failure:
+        expected = self.tables.actions[self.states[-1]]
         return Failure(
             self.text,
             locate,
             self.at,
-            cast("Word | None", found),
+            found,
             ended,
-            frozenset(name for name in expected if self.fits(name)),
-            cast("tuple[Word, ...]", tuple(self.before)),
-            cast("tuple[Word, ...]", tuple(self.opened)),
-            self.grammar.spelling,
+            frozenset(
+                name
+                for name in expected
+                if (name.isupper() or name == END) and self.steps(name) is not None
+            ),
+            tuple(self.before),
+            tuple(self.opened),
+            self.tables.spelling,
         )
 
 
 def _read(
-    text: str, start: int, end: int, locate: Locate, kind: str, closed_by: str | None = None
-) -> _Reading:
-    """Read from `start` to `end` as a file or as an expression, which a `closed_by` may end."""
-    reader = _Reader(text, start, end, kind)
-    try:
-        stopped = reader.read()
-        closed = stopped is not None and stopped.value == closed_by and not reader.opened
-        ended = stopped is None or closed
-        failed = not (ended and reader.fits("$END"))
-    except UnexpectedCharacters as error:
-        reader.pass_blanks(error.pos_in_stream or 0)
-        stopped, ended, failed = None, False, True
-    failure = reader.failure(locate, None if ended else stopped, ended) if failed else None
-    tree = reader.finish()
-    return _Reading(tree, failure, reader.statement, reader.at, tuple(reader.comments))
+    text: str,
+    start: int,
+    end: int,
+    locate: Locate,
+    kind: str,
+    *,
+    take: Take = lambda statement: None,
+    closed_by: str | None = None,
+) -> _Reader:
+    """Read from `start` to `end` as a file or as an expression, which a `closed_by` may end. Each
+    whole statement of a file is given to `take`."""
+    reader = _Reader(text, start, end, kind, take)
+    stopped = reader.read()
+    closed = stopped is not None and stopped == closed_by and not reader.opened
+    ended = (stopped is None or closed) and not reader.unreadable
+    if not ended or reader.steps(END) is None:
+        reader.failure = reader.failed(locate, None if ended else stopped, ended)
+    return reader
 
 
 # ------------------------------------------------------------------------------ statements
@@ -310,22 +332,22 @@ _CLOSERS = re.compile(r"(?:\s|#[^\n]*|\})*")
 """Braces that close nothing: what follows a statement whose opening brace was not understood."""
 
 
-def _read_statements(text: str, locate: Locate) -> Iterator[_Reading]:
+def _read_statements(text: str, locate: Locate, take: Take) -> Iterator[_Reader]:
     """Read the file; after each failure go on with the next statement."""
     at: int | None = 1 if text.startswith("\ufeff") else 0
     while at is not None:
-        reading = _read(text, at, len(text), locate, "file")
-        if reading.failure is None:
-            yield reading
-            return
-        swallowed = _AT_MARGIN.search(text, reading.statement + 1)
-        if swallowed is not None and swallowed.start() <= reading.end:
+        reader = _read(text, at, len(text), locate, "file", take=take)
+        at = None if reader.failure is None else _next_statement(text, reader.failure)
+        begin = reader.statement
+        swallowed = _AT_MARGIN.search(text, begin + 1)
+        if reader.failure is not None and swallowed is not None and swallowed.start() <= reader.at:
             # A statement at the margin begins inside this one: what failed is what it ends.
-            yield _read(text, at, swallowed.start(), locate, "file")
+            reader.forget(begin)
+            yield reader
             at = swallowed.start()
-        else:
-            yield reading
-            at = _next_statement(text, reading.failure)
+            reader = _read(text, begin, at, locate, "file", take=take)
+        reader.finish()
+        yield reader
 
 
 def _next_statement(text: str, failure: Failure) -> int | None:
@@ -395,31 +417,30 @@ def _hole(text: str, start: int, locate: Locate, found: Diagnostics) -> tuple[li
             help="put an expression there; for braces, write `{{}}`",
         )
         return [], close + 1
-    reading = _read(text, start + 1, len(text), locate, "expression", closed_by="}")
-    if reading.failure is not None:
-        found.add(explain(reading.failure))
-        close = text.find("}", reading.end)
+    reader = _read(text, start + 1, len(text), locate, "expression", closed_by="}")
+    if reader.failure is not None:
+        found.add(explain(reader.failure))
+        close = text.find("}", reader.at)
         return [], len(text) if close < 0 else close + 1
-    if reading.end >= len(text):
+    if reader.at >= len(text):
         place = locate(start, start + 1)
         found.error("E012", place, "this `{` is never closed", help="for a brace, write `{{`")
         return [], len(text)
-    expression = None if reading.tree is None else _build(reading.tree, locate, found)
-    return ([] if expression is None else [expression]), reading.end + 1
+    tree = reader.finish()
+    expression = None if tree is None else _build(tree, locate, found)
+    return ([] if expression is None else [expression]), reader.at + 1
 
 
 # ------------------------------------------------------------------------------ places
 
 
-def _build(tree: Tree[Token], locate: Locate, found: Diagnostics) -> Any:
-    """Statements or an expression from the raw tree."""
-    if tree.data == "file":
-        tree = cast("Tree[Token]", tree.children[0])
+def _build(tree: RawNode, locate: Locate, found: Diagnostics) -> Any:
+    """A statement or an expression from the raw tree."""
 
     def read_template(text: str, inside: Locate) -> tuple[str | ast.Expr, ...]:
         return _template(text, inside, found)
 
-    return build(cast(Any, tree), locate, read_template, found)
+    return build(tree, locate, read_template, found)
 
 
 def _locate_in(source: Source) -> Locate:

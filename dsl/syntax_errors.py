@@ -13,8 +13,9 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dsl.builder import Locate, Word
+from dsl.builder import Locate
 from dsl.diagnostics import Diagnostic, Label, did_you_mean
+from dsl.raw import Word
 from dsl.source import Span
 
 
