@@ -34,7 +34,8 @@ class MatchFormat:
     """What the matches of one rule have in common, and the generated functions that describe them.
 
     `step_of`: the step (by number) of each position of the automaton. `loops`: steps whose events
-    are shown as an array. `path`: the positions of the events of a bare run.
+    are shown as an array. `path`: the positions of the events of a row of steps, where a history
+    may be nothing but its events.
     `emits`: (stream, fields of the event) for each `emit`.
     """
 
@@ -91,7 +92,7 @@ class MatchFormat:
             match.describe()
 
 
-class _More:
+class MatchMore:
     """What is only kept of a match when it is there or was asked for."""
 
     __slots__ = ("described", "events", "suppressed", "window")
@@ -103,7 +104,7 @@ class _More:
         self.suppressed: dict[str, int] | None = None
 
 
-class Match:
+class Match(msgspec.Struct, eq=False, gc=False):
     """Something that a rule has found.
 
     `time`, `first` and `last` are microseconds since the epoch, UTC: when the match is complete,
@@ -112,44 +113,28 @@ class Match:
     step that may take several. `suppressed`: what `dedup` has hidden since the last report.
     """
 
-    __slots__ = ("_form", "_history", "_key", "_more", "kind", "time")
-
-    def __init__(
-        self,
-        form: MatchFormat,
-        kind: str,
-        time: int,
-        key: Any,
-        history: Any,
-        window: WindowMatch | None = None,
-    ) -> None:
-        self._form = form
-        self.kind = kind
-        self.time = time
-        self._key = key
-        self._history = history
-        # Most matches are counted or thrown away: what else there is to one is made when asked for.
-        self._more: _More | None = None if window is None else _More(window)
+    _form: MatchFormat
+    kind: str
+    time: int
+    _key: Any
+    _history: Any
+    """A list of nodes; or a tuple: the newest node of a chain, or the events of a row of steps."""
+    _more: MatchMore | None = None
+    """Most matches are counted or thrown away: what else there is to one is made when asked for."""
 
     def _nodes(self) -> list[Any]:
-        """The history. Where it is a chain the engine gives its newest node only, and where runs
-        are bare their events."""
-        if self._history.__class__ is tuple and self._form.path:
-            self._history = list(zip(self._history, self._form.path, strict=True))
-        elif self._history.__class__ is tuple:
-            node: Any = self._history
-            nodes = []
-            while node is not None:
-                nodes.append(node)
-                node = node[2]
-            nodes.reverse()
-            self._history = nodes
+        """The history as a list of nodes, whose first members are event and position."""
+        if self._history.__class__ is tuple:
+            if self._history[1].__class__ is int:
+                self._history = _chained(self._history)
+            else:
+                self._history = list(zip(self._history, self._form.path, strict=True))
         history: list[Any] = self._history
         return history
 
-    def _rest(self) -> _More:
+    def _rest(self) -> MatchMore:
         if self._more is None:
-            self._more = _More()
+            self._more = MatchMore()
         return self._more
 
     @property
@@ -357,6 +342,16 @@ class WindowMatch:
 
     def identity(self) -> list[Any]:
         return [self.start, self.end, self.trigger]
+
+
+def _chained(node: Any) -> list[Any]:
+    """The nodes of a chain, of which `node` is the newest, in order."""
+    nodes = []
+    while node is not None:
+        nodes.append(node)
+        node = node[2]
+    nodes.reverse()
+    return nodes
 
 
 def original(event: Any) -> Any:

@@ -339,7 +339,7 @@ def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
             node_of=_nodes_of(automaton),
             branches=tuple(p.branches for p in automaton.positions),
             greed=tuple(automaton.greed[step] for step in steps),
-            plain=_is_plain(automaton),
+            plain=automaton.is_row,
         ),
         slots=tuple(_slot(automaton, state, shape) for state in automaton.states),
         quiet=tuple(absence.within or 0 for absence in automaton.quiet),
@@ -350,16 +350,6 @@ def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
         timeouts=rule.timeout_alert is not None or bool(rule.timeout_emit),
         dedup=rule.dedup.duration if rule.dedup is not None else None,
         reports=rule.reports,
-    )
-
-
-def _is_plain(automaton: Automaton) -> bool:
-    """Whether the pattern is a row of steps that take one event each."""
-    pattern = automaton.rule.pattern
-    assert isinstance(pattern, checked.SequencePattern)
-    steps = [node for node in pattern.nodes if not isinstance(node, checked.Guard)]
-    return all(
-        isinstance(step, checked.Step) and step.quantifier == checked.Quantifier() for step in steps
     )
 
 

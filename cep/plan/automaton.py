@@ -239,11 +239,26 @@ class Automaton:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The positions of a complete run, where runs are bare; else ()."""
-        if not self.is_bare:
+        """The positions of a complete run, where all of these take the same steps; else ()."""
+        if self.is_bare:
+            longest = max(self.states, key=lambda state: len(state.path))
+            return (*longest.path, longest.edges[0].target)
+        if not self.is_row:
             return ()
-        longest = max(self.states, key=lambda state: len(state.path))
-        return (*longest.path, longest.edges[0].target)
+        step_of = [position.step for position in self.positions]
+        return tuple(step_of.index(step) for step in self.steps)
+
+    @property
+    def is_row(self) -> bool:
+        """Whether the pattern is a row of steps that take one event each."""
+        pattern = self.rule.pattern
+        if not isinstance(pattern, checked.SequencePattern):
+            return False
+        steps = [node for node in pattern.nodes if not isinstance(node, checked.Guard)]
+        return all(
+            isinstance(step, checked.Step) and step.quantifier == checked.Quantifier()
+            for step in steps
+        )
 
     @property
     def is_bare(self) -> bool:

@@ -7,11 +7,12 @@ timers, its counters, and `report`, the one way out.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from cep.key import key_of, key_order
-from cep.match import Match, MatchFormat, WindowMatch
+from cep.match import Match, MatchFormat, MatchMore, WindowMatch
 from cep.runtime.careful import Careful
 
 
@@ -181,11 +182,12 @@ class Reporting:
         kind: str,
         key: Any,
         time: int,
-        history: list[Any],
+        history: Sequence[Any],
         window: WindowMatch | None = None,
     ) -> None:
         """A match or timeout that has been chosen: dedup, then emitted events and record."""
-        match = Match(self.form, kind, time, key, history, window)
+        more = MatchMore(window) if window is not None else None
+        match = Match(self.form, kind, time, key, history, more)
         if self._plain:
             self.matches += 1
             self.out.append(match)
@@ -204,15 +206,15 @@ class Reporting:
             self.form.settle(match)
             self.out.append(match)
 
-    def report_all(self, key: Any, time: int, histories: list[list[Any]]) -> None:
+    def report_all(self, key: Any, time: int, histories: Sequence[Sequence[Any]]) -> None:
         """Matches of one moment, in order."""
         if not self._plain:
             for history in histories:
                 self.report("match", key, time, history)
             return
-        form = self.form
         self.matches += len(histories)
-        self.out += [Match(form, "match", time, key, history) for history in histories]
+        alike = map(repeat, (self.form, "match", time, key))
+        self.out.extend(map(Match, *alike, histories))
 
     def _admit(self, kind: str, match: Match, time: int) -> tuple[bool, dict[str, int] | None]:
         assert self.dedups is not None

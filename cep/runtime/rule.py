@@ -20,6 +20,7 @@ from cep.runtime import bare
 from cep.runtime.aggregates import finite
 from cep.runtime.bare import BareRuns
 from cep.runtime.reporting import Emitted, Reporting
+from cep.runtime.rows import first_row, rows
 from cep.runtime.runs import (
     EVENT,
     FIRST_VARIABLE,
@@ -125,6 +126,12 @@ class RuleRun(Reporting):
             and not any(slot.grouped for slot in plan.slots)
         )
         """Whether its newest node is all that a match needs."""
+        self._all_in_rows = (
+            plan.layout.plain and plan.skip.kind == "nothing" and not having and not plan.timeouts
+        )
+        """Whether all complete runs are reported, and are rows of events."""
+        self._first_in_row = plan.layout.plain and self._simple and plan.skip.kind == "past_last"
+        """Whether the first in order of complete runs is reported, and is a row of events."""
         self._life = min(lives, default=0)
         self._only_cleans = (
             bool(lives)
@@ -161,8 +168,15 @@ class RuleRun(Reporting):
             return False
         if self._simple and len(finals) == 1:
             history = chain(finals[0])
+            if history is None and self._first_in_row:
+                history = first_row(finals[0], low, state)
             if history is not None:
-                return self._finish_one(state, time, history, low)
+                return bool(history) and self._finish_one(state, time, history, low)
+        if self._all_in_rows:
+            found = rows(finals, low, state)
+            if found is not None:
+                self.report_all(state.key, time, found)
+                return False
         if self.form.having is not None:
             self._deciding = (state.key, time)
         chosen = self.selection.choose(finals, low, state)
