@@ -13,6 +13,7 @@ from typing import Any
 
 from cep.event import EventShape
 from cep.plan.automaton import Variable
+from cep.plan.settle import Known
 from cep.plan.values import Noted, OwnAggregate, Seen, Tally, Unrepeated
 from dsl.checked import (
     AlertValue,
@@ -124,7 +125,8 @@ class BaseEnv:
 
 
 class EventEnv(BaseEnv):
-    """An event is tested: `event` names it, `t` its time, `names` the variables of the run."""
+    """An event is tested: `event` names it, `t` its time, `names` the variables of the run, `known`
+    says what the dispatch has told of it."""
 
     def __init__(
         self,
@@ -133,12 +135,18 @@ class EventEnv(BaseEnv):
         tracked: frozenset[Variable] = frozenset(),
         tally: Callable[[Tally | OwnAggregate, bool], str] = lambda *_: "None",
         event: str = "e",
+        known: Known | None = None,
     ) -> None:
         super().__init__(around)
+        self.known = known
         self.names = names or {}
         self.tracked = tracked
         self.tally = tally
         self.event = event
+
+    def settled(self, value: Value) -> Value:
+        """What is left to be asked of a value, by what is known of the event."""
+        return value if self.known is None else self.known.settled(value)
 
     def load(self, leaf: Value) -> str:
         if isinstance(leaf, Field):

@@ -71,6 +71,10 @@ class Variable:
     kind: str
     argument: Value | None = None
 
+    def __hash__(self) -> int:
+        """Without the argument, which may be large: a rule has few variables."""
+        return hash((self.step, self.kind))
+
 
 @dataclass(frozen=True, slots=True)
 class Absence:

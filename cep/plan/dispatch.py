@@ -13,19 +13,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cep.plan.automaton import Atom, Automaton, Origin
+from cep.plan.settle import Deciding, Known, Path
+from cep.plan.values import FALSE, TRUE
 from dsl.checked import (
-    ArrayOf,
-    Comparison,
     Conjunction,
-    Const,
     Disjunction,
     Field,
-    NamedList,
     Value,
 )
 from dsl.types import Type
-
-Path = tuple[str, ...]
 
 MOST = 2000
 """More constants than this in one rule are tested, not dispatched on."""
@@ -38,6 +34,7 @@ class Entry:
     `source`: None for input events, else the derived stream. `value`: the constant in the dispatch
     field (None: any). `filters[a]`: what is left to be asked for atom a; `membership[a]`: what is
     left to be asked of its stream alone. `members`: atoms to whose streams the event may belong.
+    `known`: what the constant settles in other values of the rule.
     """
 
     number: int
@@ -45,6 +42,7 @@ class Entry:
     value: object
     filters: Mapping[int, tuple[Value, ...]]
     membership: Mapping[int, tuple[Value, ...]]
+    known: Known | None = None
 
     @property
     def atoms(self) -> list[int]:
@@ -107,9 +105,10 @@ def dispatch_atoms(
 def _append(
     entries: list[Entry], finder: _Finder, source: str | None, path: Path | None, value: object
 ) -> None:
-    filters, membership = finder.entry(source, path, value)
+    known = None if path is None else Known(finder.deciding(path), value)
+    filters, membership = finder.entry(source, known)
     if membership:
-        entries.append(Entry(len(entries), source, value, filters, membership))
+        entries.append(Entry(len(entries), source, value, filters, membership, known))
 
 
 class _Finder:
@@ -124,6 +123,7 @@ class _Finder:
         self.strict = strict
         self.lists = lists
         self.type_of = type_of
+        self._deciding_by: dict[Path, Deciding] = {}
 
     def sources(self) -> list[str]:
         """Derived streams that concern the rule."""
@@ -205,59 +205,39 @@ class _Finder:
                 return values
         return None
 
+    def deciding(self, path: Path) -> Deciding:
+        """What conditions ask of this field."""
+        if path not in self._deciding_by:
+            self._deciding_by[path] = Deciding(path, self.lists)
+        return self._deciding_by[path]
+
     def allowed(self, condition: Value, path: Path) -> list[object] | None:
         """The only values of the field with which the condition can be true; None: no such list."""
-        if isinstance(condition, Comparison):
-            return self._compared(condition, path)
-        if isinstance(condition, Conjunction):
-            return self._allowed_by(condition.parts, path)
-        if isinstance(condition, Disjunction):
-            found: dict[object, None] = {}
-            for part in condition.parts:
-                values = self.allowed(part, path)
-                if values is None:
-                    return None
-                found.update(dict.fromkeys(values))
-            return list(found)
-        return None
-
-    def _compared(self, condition: Comparison, path: Path) -> list[object] | None:
-        left, right = condition.left, condition.right
-        if condition.op == "==":
-            if isinstance(left, Const):
-                left, right = right, left
-            if _is_field(left, path) and isinstance(right, Const) and right.value is not None:
-                return [right.value]
-        if condition.op == "in" and _is_field(left, path):
-            if isinstance(right, NamedList):
-                return list(self.lists(right.name))
-            if isinstance(right, ArrayOf) and all(isinstance(i, Const) for i in right.items):
-                return [item.value for item in right.items if isinstance(item, Const)]
-        return None
+        return self.deciding(path).allowed(condition)
 
     def entry(
-        self, source: str | None, path: Path | None, value: object
+        self, source: str | None, known: Known | None
     ) -> tuple[dict[int, tuple[Value, ...]], dict[int, tuple[Value, ...]]]:
         """What is left of the atoms' conditions for events of this source with this constant."""
         filters: dict[int, tuple[Value, ...]] = {}
         membership: dict[int, tuple[Value, ...]] = {}
         for atom in self.atoms:
-            left = self._left(atom.origins, source, path, value)
+            left = self._left(atom.origins, source, known)
             if left is not None:
                 filters[atom.index] = left
-            inside = self._left(atom.membership, source, path, value)
+            inside = self._left(atom.membership, source, known)
             if inside is not None:
                 membership[atom.index] = inside
         return filters, membership
 
     def _left(
-        self, origins: Iterable[Origin], source: str | None, path: Path | None, value: object
+        self, origins: Iterable[Origin], source: str | None, known: Known | None
     ) -> tuple[Value, ...] | None:
         ways = []
         for origin in origins:
             if origin.source != source:
                 continue
-            left = self._residue(origin.filters, path, value)
+            left = self._residue(origin.filters, known)
             if left is not None:
                 ways.append(left)
         if not ways:
@@ -270,21 +250,21 @@ class _Finder:
         return (Disjunction(parts, type=Type.BOOL),)
 
     def _residue(
-        self, conditions: Iterable[Value], path: Path | None, value: object
+        self, conditions: Iterable[Value], known: Known | None
     ) -> tuple[Value, ...] | None:
         """The conditions that the constant does not settle; None when it makes one false."""
+        if known is None:
+            return tuple(conditions)
         left: list[Value] = []
         for condition in conditions:
-            allowed = self.allowed(condition, path) if path is not None else None
-            if allowed is not None and value not in allowed:
+            if known.rules_out(condition):
                 return None
-            if allowed is None or not isinstance(condition, Comparison):
-                left.append(condition)
+            settled = known.settled(condition)
+            if settled == FALSE:
+                return None
+            if settled != TRUE:
+                left.append(settled)
         return tuple(left)
-
-
-def _is_field(value: Value, path: Path) -> bool:
-    return isinstance(value, Field) and value.path == path
 
 
 def mentioned(conditions: Iterable[Value]) -> Iterable[tuple[Path, Type, bool]]:

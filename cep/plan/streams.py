@@ -28,6 +28,9 @@ from dsl.checked import (
 )
 from dsl.types import Type
 
+IN_A_ROW = 16
+"""More parents of one stream are not asked one after the other for the one that has an event."""
+
 Fields = Mapping[str, Value] | None
 """The fields of a stream that selects them; None: those of the event itself."""
 
@@ -114,15 +117,22 @@ class Streams:
         return tuple(dict.fromkeys(v for v in fields.values() if isinstance(v, Noted)))
 
     def _choose(self, parents: tuple[str, ...], field: Field) -> Value:
-        """A field of the first parent that has the event."""
+        """A field of the first parent that has the event. Many are halved, so that no field is
+        nested as deep as there are parents."""
+        if len(parents) > IN_A_ROW:
+            half = len(parents) // 2
+            first, rest = self._choose(parents[:half], field), self._choose(parents[half:], field)
+            return CallFunction("if", (self._belongs(*parents[:half]), first, rest))
         value: Value = Const(None, type=Type.NULL)
         for parent in reversed(parents):
             mine = _on(self.fields(parent), field)
             value = CallFunction("if", (self._belongs(parent), mine, value))
         return value
 
-    def _belongs(self, name: str) -> Value:
-        ways = [Conjunction(origin.filters, type=Type.BOOL) for origin in self.origins(name)]
+    def _belongs(self, *names: str) -> Value:
+        """Whether the event belongs to one of these streams."""
+        origins = [origin for name in names for origin in self.origins(name)]
+        ways = [Conjunction(origin.filters, type=Type.BOOL) for origin in origins]
         return Disjunction(tuple(ways), type=Type.BOOL)
 
     def on_event(self, name: str, value: Value) -> Value:

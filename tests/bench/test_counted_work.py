@@ -12,6 +12,9 @@ from types import FrameType
 from typing import Any
 
 import msgspec
+import pytest
+
+import cep
 
 from . import data, questions
 from .engines import made
@@ -56,6 +59,10 @@ def payments(first: int, count: int) -> list[dict[str, Any]]:
     ]
 
 
+def readings(first: int, count: int, step: int = 1) -> list[dict[str, Any]]:
+    return [{"user": "u", "amount": i % 3, "time": i * step} for i in range(first, first + count)]
+
+
 def test_detecting_does_not_feel_how_wide_the_window_is() -> None:
     events = list(explosion(3_000))
     for last in ("C", "D"):
@@ -70,6 +77,36 @@ def test_an_event_that_no_rule_names_costs_the_same_under_many_rules() -> None:
     strangers = [{"type": "X", "user": "u", "amount": 1, "time": i} for i in range(500)]
     one, many = (lines_per_event(questions.many_rules(rules), strangers) for rules in (1, 200))
     assert many <= one + 0.1
+
+
+def union(streams: int) -> str:
+    """A rule over a stream of many, each of which maps the events of one kind."""
+    mapped = [
+        f'stream s{i} from event where kind == "k{i}" {{ select {{ user = u{i % 7}  size = n }} }}'
+        for i in range(streams)
+    ]
+    names = ", ".join(f"s{i}" for i in range(streams))
+    rule = """rule grows {
+      by user
+      sequence within 10m { a: all_of_them  b: all_of_them where size > a.size }
+      alert "{a.user}"
+    }"""
+    return "\n".join([*mapped, f"stream all_of_them from {names}", rule])
+
+
+def test_an_event_does_not_feel_how_many_streams_are_united() -> None:
+    events = [{"kind": "k2", "u2": f"v{i % 50}", "n": -i, "time": i} for i in range(500)]
+    few, many = (lines_per_event(union(streams), events) for streams in (3, 60))
+    assert many <= few + 0.1
+
+
+def test_what_is_written_for_a_kind_of_event_does_not_grow_with_the_streams() -> None:
+    few, many = (
+        len(rule.handlers) / streams
+        for streams in (20, 200)
+        for rule in cep.loads(union(streams)).compiled.rules
+    )
+    assert many <= 1.1 * few
 
 
 def test_a_failure_does_not_feel_how_many_came_before_it() -> None:
@@ -95,6 +132,50 @@ def test_a_payment_does_not_feel_how_many_orders_are_open() -> None:
         for size in (100, 5_000)
     )
     assert many <= 1.2 * few
+
+
+SLIDING = ("count()", "avg(amount)", "max(amount)", "count(distinct amount)")
+
+
+@pytest.mark.parametrize("aggregate", SLIDING)
+@pytest.mark.parametrize("having", ["x > 1000000", "x < -1", "x != x"])
+def test_an_event_does_not_feel_how_many_are_in_its_window(aggregate: str, having: str) -> None:
+    few, many = (
+        lines_per_event(
+            questions.sliding(aggregate, having, size),
+            readings(size, 300),
+            before=readings(0, size),
+        )
+        for size in (100, 5_000)
+    )
+    assert many <= 1.2 * few
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_an_event_does_not_feel_how_many_windows_it_is_in(busy: bool) -> None:
+    step = 1 if busy else 100
+    few, many = (
+        lines_per_event(
+            questions.hopping(number),
+            readings(number * step, 300, step),
+            before=readings(0, number, step),
+        )
+        for number in (10, 3_600)
+    )
+    assert many <= 1.2 * few
+
+
+def test_a_window_is_not_looked_at_again_when_nothing_can_come_of_it() -> None:
+    """Counts rise by events only. So an expiry costs what taking an event out costs."""
+    guarded, tested = (
+        lines_per_event(
+            questions.sliding("count()", having, 1_000),
+            readings(1_000, 500),
+            before=readings(0, 1_000),
+        )
+        for having in ("x > 5000", "x != 5000 and x > -x")
+    )
+    assert guarded < 0.6 * tested
 
 
 def test_a_new_key_does_not_feel_how_many_there_are() -> None:

@@ -75,7 +75,7 @@ class HandlerBase:
         self.a = module.automaton
         self.rule = self.a.rule
         self.entry = entry
-        self.env = EventEnv(module.around)
+        self.env = EventEnv(module.around, known=entry.known)
         self.w = Writer()
         self.tests: dict[int, str] = {}
         self.first_tests: dict[int, str] = {}
@@ -176,6 +176,7 @@ class HandlerBase:
     def _guard_test(self, guards: tuple[Value, ...], state: State, timed: str | None) -> None:
         """`ok = …` for guards over the event and a run of `state`."""
         env = self._run_env(state)
+        guards = tuple(self.env.settled(guard) for guard in guards)
         fast = [timed] if timed is not None else []
         slow = list(fast)
         fast += [f"({truth(guard, env)})" for guard in guards]
@@ -251,6 +252,7 @@ class HandlerBase:
     def _own_value(self, value: Value, asks_missing: bool) -> str:
         """What a variable keeps of the tested event; UNSET for a missing field only where that is
         asked."""
+        value = self.env.settled(value)
         raw = self.env.raw(value)
         if raw is None:
             return careful_value(value, self.env)

@@ -62,8 +62,12 @@ class Handler(Closing, Steps):
             with self.w.block(f"if not ({' or '.join(tests) or 'False'}):"):
                 self.w("return")
 
+    def _key_values(self, index: int) -> tuple[Value, ...]:
+        """The parts of a key, as far as they are not settled by what is known of the event."""
+        return tuple(map(self.env.settled, self.a.keys[index]))
+
     def _key(self, out: Writer, index: int) -> None:
-        key = self.a.keys[index]
+        key = self._key_values(index)
         if len(key) == 1 and (field := self._plain_field(key[0])) is not None:
             out(f"k = {field}")
             with out.block("if k.__class__ is not str:"):
@@ -80,7 +84,7 @@ class Handler(Closing, Steps):
     def _compute_key(self, out: Writer, index: int) -> None:
         """`k = …`, by the careful form where the fast one raises."""
         slow = self._key_code(index)
-        if all(self._plain_field(value) is not None for value in self.a.keys[index]):
+        if all(self._plain_field(value) is not None for value in self._key_values(index)):
             out(f"k = {slow}")
             return
         with out.block("try:"):
@@ -89,7 +93,7 @@ class Handler(Closing, Steps):
             out(f"k = {slow}")
 
     def _key_code(self, index: int, fast: bool = False) -> str:
-        parts = [self._key_part(value, fast) for value in self.a.keys[index]]
+        parts = [self._key_part(value, fast) for value in self._key_values(index)]
         if not parts:
             return "()"
         return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
@@ -292,7 +296,8 @@ class Handler(Closing, Steps):
         if edge.target not in self.first_tests:
             # Whatever the guards of a first step look back at is not there.
             env = EventEnv(self.module.around, tally=self.module.tally)
-            guards = [f"{careful(guard, env)} is True" for guard in position.guards]
+            asked = map(self.env.settled, position.guards)
+            guards = [f"{careful(guard, env)} is True" for guard in asked]
             name = self.first_tests[edge.target] = f"y{edge.target}"
             self.w(f"{name} = {' and '.join([self.tests[position.atom], *guards])}")
         return self.first_tests[edge.target]

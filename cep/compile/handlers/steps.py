@@ -440,7 +440,7 @@ class Steps(HandlerBase):
             position = self.a.positions[edge.target]
             test = self.tests[position.atom]
             with w.block(f"if {test}:") if test != "True" else w.block("if True:"):
-                w(f"hk = key_of({careful_value(own, self.env)})")
+                w(f"hk = key_of({careful_value(self.env.settled(own), self.env)})")
                 w("g = d.get(hk) if hk is not None else None")
                 expired = self._expired(state)
                 alive = f" and not ({expired.replace('nd[4]', 'g[1]')})" if expired else ""
