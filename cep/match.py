@@ -125,7 +125,7 @@ class Match(msgspec.Struct, eq=False, gc=False):
     def _nodes(self) -> list[Any]:
         """The history as a list of nodes, whose first members are event and position."""
         if self._history.__class__ is tuple:
-            if self._history[1].__class__ is int:
+            if len(self._history) > 1 and self._history[1].__class__ is int:
                 self._history = _chained(self._history)
             else:
                 self._history = list(zip(self._history, self._form.path, strict=True))

@@ -98,3 +98,12 @@ def test_a_match_in_a_row_says_what_a_match_says() -> None:
     assert [match.events["a"]["n"] for match in found] == [0, 1]
     assert [match.counts() for match in found] == [{"a": 1, "b": 1}] * 2
     assert len({match.id for match in found}) == 2
+
+
+def test_a_row_may_have_one_step() -> None:
+    text = 'rule r { sequence { a: A  no B within 2s }  skip nothing  alert "{a.n}" }'
+    engine = cep.Engine(cep.loads(text))
+    for n in (1, 2):
+        engine.process_at({"type": "A", "n": n}, 0)
+    found = engine.process_at({"type": "C"}, 10_000_000)
+    assert [match.message for match in found] == ["1", "2"]
