@@ -284,7 +284,8 @@ def _mistake(version: Version | None, key: str, text: str) -> str | None:
         state = version.adopt(key, text)
         version.run.check()
         again = version.codec.row(state)
-        if is_in_pieces(text):  # then the whole says the same in other words
+        if is_in_pieces(text) or version.codec.kind == "windows":
+            # Then the whole, or the present format, says the same in other words.
             text = version.codec.encode(version.codec.decode(key, again.state or ""))
     except (StateError, AssertionError) as error:
         return str(error)

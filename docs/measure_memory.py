@@ -66,7 +66,7 @@ CASES = (
     ),
     Case(
         "a further event in a sliding `count()`",
-        "aggregate A over sliding 1d { c = count() }  having c < 0",
+        "aggregate A over sliding 1d { c = count() }  having c > 5",
         one_key,
     ),
     Case(

@@ -10,6 +10,7 @@ what is due at T), then the rule's name, then the key.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Any, Protocol
@@ -37,39 +38,69 @@ class Timers:
 
     `due` is the moment of the earliest. A wake-up whose state has since asked for another moment
     (`state.wake`) is stale and passed over. Adding costs O(log moments), where many wake-ups may
-    share a moment.
+    share a moment; O(1) in a lane, where a rule appends inclusive ones, none earlier than the last.
     """
 
     def __init__(self) -> None:
         self.due = NEVER
         self._moments: list[tuple[int, int]] = []
-        self._pending: dict[tuple[int, int], list[tuple[Timed, Any]]] = {}
-        self._last: list[tuple[Timed, Any]] = []
+        self._pending: dict[tuple[int, int], list[Any]] = {}
+        """Who waits for each moment: a rule and its state, by turns. A pair for each would be one
+        more object that the collector has to visit."""
+        self._last: list[Any] = []
         self._last_due: int | None = None
         """The moment of the last `add`, where it was an inclusive one, and who waits for it: keys
         that begin one after the other often wait for the same."""
+        self._lanes: list[tuple[Timed, deque[tuple[int, Any]]]] = []
+
+    def lane(self, rule: Timed) -> deque[tuple[int, Any]]:
+        """A lane for the wake-ups of a rule, as (moment, state). Whoever puts the first one into it
+        says so (`expect`)."""
+        lane: deque[tuple[int, Any]] = deque()
+        self._lanes.append((rule, lane))
+        return lane
+
+    def expect(self, due: int) -> None:
+        """Something has been put into an empty lane."""
+        self.due = min(self.due, due)
+
+    def alone(self, now: int) -> Any:
+        """The rule of the only lane there is, where something is due in it by `now` and nothing is
+        elsewhere; else None. So it can do all of that at once."""
+        if len(self._lanes) != 1 or (self._moments and self._moments[0][0] <= now):
+            return None
+        rule, lane = self._lanes[0]
+        if lane and lane[0][0] <= now:
+            return rule
+        self.due = self._next()[0]
+        return None
 
     def add(self, due: int, rule: Timed, state: Any, exclusive: bool = False) -> None:
         """Wakes `rule` for `state` when the clock reaches `due`."""
         if due == self._last_due and not exclusive:
-            self._last.append((rule, state))
+            self._last += (rule, state)
             return
         moment = (due, 1 if exclusive else 0)
         waiting = self._pending.get(moment)
         if waiting is None:
-            self._pending[moment] = [(rule, state)]
+            self._pending[moment] = [rule, state]
             heappush(self._moments, moment)
             if due < self.due:
                 self.due = due
         else:
-            waiting.append((rule, state))
+            waiting += (rule, state)
         if not exclusive:
             self._last, self._last_due = self._pending[moment], due
 
     def forget_stale(self) -> None:
         """Lets go of wake-ups that would be passed over. O(all that are pending)."""
         for (due, _), waiting in self._pending.items():
-            waiting[:] = [(rule, state) for rule, state in waiting if state.wake == due]
+            kept = [one for one in _pairs(waiting) if one[1].wake == due]
+            waiting[:] = [part for one in kept for part in one]
+        for _, lane in self._lanes:
+            live = [item for item in lane if item[1].wake == item[0]]
+            lane.clear()
+            lane.extend(live)
 
     def take(self, now: int) -> Iterator[tuple[int, Timed, Any]]:
         """Takes the wake-ups due when the clock reaches `now`, in order: (moment, rule, state).
@@ -84,18 +115,39 @@ class Timers:
         return self._take((now + 1, 0))
 
     def _take(self, until: tuple[int, int]) -> Iterator[tuple[int, Timed, Any]]:
-        while self._moments and self._moments[0] <= until:
-            moment = heappop(self._moments)
-            waiting = self._pending.pop(moment)
-            self._last_due = None
+        while (moment := self._next()) <= until:
             due = moment[0]
-            live = [(rule, state) for rule, state in waiting if state.wake == due]
+            live: list[tuple[Timed, Any]] = []
+            if self._moments and self._moments[0] == moment:
+                heappop(self._moments)
+                waiting = self._pending.pop(moment)
+                self._last_due = None
+                live = [one for one in _pairs(waiting) if one[1].wake == due]
+            if not moment[1]:
+                for rule, lane in self._lanes:
+                    while lane and lane[0][0] == due:
+                        state = lane.popleft()[1]
+                        if state.wake == due:
+                            live.append((rule, state))
             if len(live) > 1:
                 live.sort(key=_order)
             for rule, state in live:
                 if state.wake == due:
                     yield due, rule, state
-        self.due = self._moments[0][0] if self._moments else NEVER
+        self.due = moment[0]
+
+    def _next(self) -> tuple[int, int]:
+        """The earliest moment."""
+        moment = self._moments[0] if self._moments else (NEVER, 0)
+        for _, lane in self._lanes:
+            if lane and (lane[0][0], 0) < moment:
+                moment = (lane[0][0], 0)
+        return moment
+
+
+def _pairs(waiting: list[Any]) -> Iterator[tuple[Timed, Any]]:
+    """The rules that wait, each with its state."""
+    return zip(waiting[::2], waiting[1::2], strict=True)
 
 
 def _order(item: tuple[Timed, Any]) -> tuple[int, int, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -107,7 +108,8 @@ class Program:
         if isinstance(plan, RulePlan):
             return RuleRun(plan, form, order, self.timers, self.out, self._emitted)
         windows = window_plan(compiled.rule, form.careful)
-        return WindowRun(plan, windows, form, order, self.timers, self.out, self._emitted)
+        clock = partial(getattr, self, "time")
+        return WindowRun(plan, windows, form, order, self.timers, clock, self.out, self._emitted)
 
     def _share_dedups(self, compiled: CompiledRules) -> None:
         """Versions of one rule report at most once together."""
@@ -209,7 +211,12 @@ class Program:
 
     def fire(self, now: int) -> None:
         """Does what is due when the clock reaches `now`."""
-        self._wake(self.timers.take(now))
+        while (rule := self.timers.alone(now)) is not None:
+            rule.expire_due(now)
+            if self._emitted:
+                self.drain()
+        if self.timers.due <= now:
+            self._wake(self.timers.take(now))
 
     def end(self) -> None:
         """The input has ended: nothing comes at the time of the clock any more, so that what ends

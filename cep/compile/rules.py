@@ -34,6 +34,7 @@ from cep.plan.dispatch import Dispatch, dispatch, mentioned
 from cep.plan.fingerprint import Fingerprint, fingerprint, meaning
 from cep.plan.states import group_bounds, place_of, reach_of, tracked, variables_in
 from cep.plan.streams import Streams
+from cep.plan.windows import expires, is_steady, value_slots
 from cep.runtime import aggregates
 from cep.runtime.bare import BareRuns
 from cep.runtime.careful import Careful
@@ -207,7 +208,9 @@ def _compile(
         automaton, lambda name: compiled.lists[name], lambda path: shape.uses[path].type
     )
     if isinstance(rule.pattern, checked.WindowPattern):
-        code = write_window_rule(automaton, found.entries, around, compiled.streams)
+        code = write_window_rule(
+            automaton, found.entries, around, compiled.streams, earlier is not None
+        )
     else:
         code = write_rule(automaton, found.entries, around)
     matches = _match_code(automaton, compiled.streams, at_match)
@@ -329,7 +332,8 @@ def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
             kind=rule.pattern.kind,
             report=rule.report,
             dedup=rule.dedup.duration if rule.dedup is not None else None,
-            keep=rule.keep,
+            expires=expires(automaton),
+            steady=is_steady(rule),
         )
     steps = automaton.steps
     skip_step = steps.index(rule.skip_step) if rule.skip_step is not None else -1
@@ -410,6 +414,8 @@ def window_plan(rule: checked.Rule, careful: Careful) -> WindowPlan:
             f"{f.function}({said(f.argument) if f.argument is not None else ''})"
             for f in pattern.fields
         ),
+        slots=value_slots(pattern),
+        updates=rule.report == "on_update",
     )
 
 

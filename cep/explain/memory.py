@@ -8,7 +8,6 @@ and where the rule says how many runs a key may hold, and no step is without end
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from cep.caps import ENTRY, Sizes
 from cep.compile.rules import CompiledRule, window_plan
@@ -97,10 +96,11 @@ def _window(rule: checked.Rule, pattern: checked.WindowPattern) -> str:
 
 def _filled(rule: checked.Rule, number: int) -> int:
     """Bytes of a window that so many events have entered."""
-    window: Any = window_plan(rule, Careful()).new()
-    fields = len(rule.pattern.fields) if isinstance(rule.pattern, checked.WindowPattern) else 0
+    plan = window_plan(rule, Careful())
+    window = plan.new("")
+    values = max(plan.slots, default=-1) + 1
     for place in range(number):
-        window.on_event(0, tuple(float(place) for _ in range(fields)))
+        window.on_event(0, tuple(float(place) for _ in range(values)))
     return Sizes().of(window)
 
 

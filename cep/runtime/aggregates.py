@@ -17,6 +17,7 @@ from __future__ import annotations
 import builtins
 import json
 import math
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -69,15 +70,23 @@ class ExactSum:
     1.0
     """
 
-    __slots__ = ("count", "floats", "scale", "squares", "squaring", "total")
+    __slots__ = ("fine", "floats", "ints", "scale", "squares", "squaring", "total")
 
     def __init__(self, squaring: bool = False) -> None:
-        self.count = 0
+        self.ints = 0
         self.floats = 0
         self.total = 0
         self.scale = 0
+        self.fine = 1.0
+        """`2.0 ** scale`, for generated code: a float times this is its number of units. Not a
+        number where there is no such float."""
         self.squares = 0
         self.squaring = squaring
+
+    @property
+    def count(self) -> int:
+        """How many numbers there are."""
+        return self.ints + self.floats
 
     def add(self, value: Any) -> None:
         """Add a finite number; `Misfit` for anything else. O(1) for numbers of like size."""
@@ -86,9 +95,9 @@ class ExactSum:
             self.floats += 1
         elif value.__class__ is int:
             units = value << self.scale
+            self.ints += 1
         else:
             raise Misfit("not a number")
-        self.count += 1
         self.total += units
         if self.squaring:
             self.squares += units * units
@@ -100,7 +109,7 @@ class ExactSum:
             self.floats -= 1
         else:
             units = value << self.scale
-        self.count -= 1
+            self.ints -= 1
         self.total -= units
         if self.squaring:
             self.squares -= units * units
@@ -118,11 +127,26 @@ class ExactSum:
         numerator, denominator = value.as_integer_ratio()
         finer = denominator.bit_length() - 1 - self.scale
         if finer > 0:
-            self.scale += finer
-            self.total <<= finer
-            self.squares <<= 2 * finer
+            self._refine(finer)
             return numerator
         return numerator << -finer
+
+    def _refine(self, finer: int) -> None:
+        """Makes the scale finer by so many powers of two."""
+        self.scale += finer
+        self.fine = math.ldexp(1.0, self.scale) if self.scale < _FINEST else math.nan
+        self.total <<= finer
+        self.squares <<= 2 * finer
+
+    def merge(self, other: ExactSum, sign: int = 1) -> None:
+        """Add what another has added, or (`sign` -1) take it away. O(1)."""
+        if other.scale > self.scale:
+            self._refine(other.scale - self.scale)
+        finer = self.scale - other.scale
+        self.ints += sign * other.ints
+        self.floats += sign * other.floats
+        self.total += sign * (other.total << finer)
+        self.squares += sign * (other.squares << 2 * finer)
 
     def sum(self) -> int | float:
         """An int when only ints were added, else the float nearest to the sum."""
@@ -131,8 +155,15 @@ class ExactSum:
         return _ratio(self.total, 1 << self.scale)
 
     def mean(self) -> float | None:
-        """The sum, rounded once, by the count; None of none."""
-        return _ratio(self.sum(), self.count) if self.count else None
+        """The sum, rounded once, by the count; None of none. Where the sum is larger than any
+        float, it is not rounded before it is divided."""
+        count = self.count
+        if not count:
+            return None
+        sum = self.sum()
+        if sum.__class__ is float and not math.isfinite(sum):
+            return _ratio(self.total, count << self.scale)
+        return _ratio(sum, count)
 
     def deviation(self) -> float | None:
         """The standard deviation of a sample; None of fewer than two."""
@@ -148,8 +179,14 @@ class ExactSum:
 
     def load(self, dumped: Sequence[Any]) -> None:
         """What `dump` gave."""
-        self.count, self.floats, total, self.scale, squares = dumped
+        count, self.floats, total, scale, squares = dumped
+        self.ints = count - self.floats
+        self._refine(scale - self.scale)
         self.total, self.squares = int(total, 16), int(squares, 16)
+
+
+_FINEST = 1024
+"""The first power of two that no float can be."""
 
 
 def _ratio(numerator: int | float, denominator: int) -> float:
@@ -286,7 +323,10 @@ def _interpolated(ordered: Sequence[Any], p: int | float) -> Any:
     if below == place:
         return ordered[below]
     low, high = ordered[below], ordered[below + 1]
-    return low + (high - low) * (place - below)
+    span = high - low
+    if span == math.inf:  # each side by itself, for their difference is larger than any float
+        return low * (1 - (place - below)) + high * (place - below)
+    return low + span * (place - below)
 
 
 def top(values: Sequence[Any], n: Any) -> _List[Any]:
@@ -311,7 +351,8 @@ class Accumulator:
     """An aggregate of the values that are in a window now.
 
     Values are not null and out of their boxes. They are removed in the order in which they were
-    added.
+    added. `join` and `leave` do the same with all the values of another accumulator at once, those
+    of a part of the window.
     """
 
     __slots__ = ()
@@ -322,6 +363,14 @@ class Accumulator:
 
     def remove(self, value: Any) -> None:
         """Forget the value at the old end."""
+        raise NotImplementedError
+
+    def join(self, newest: Any) -> None:
+        """Take in the values that another of the same kind holds, at the new end."""
+        raise NotImplementedError
+
+    def leave(self, oldest: Any) -> None:
+        """Forget the values at the old end, which are those that another of the same kind holds."""
         raise NotImplementedError
 
     def result(self) -> Any:
@@ -350,6 +399,12 @@ class Count(Accumulator):
 
     def remove(self, value: Any) -> None:
         self.n -= 1
+
+    def join(self, newest: Count) -> None:
+        self.n += newest.n
+
+    def leave(self, oldest: Count) -> None:
+        self.n -= oldest.n
 
     def result(self) -> int:
         return self.n
@@ -380,6 +435,12 @@ class Sum(ExactSum, Accumulator):
     """`sum(x)`: exact. O(1)."""
 
     __slots__ = ()
+
+    def join(self, newest: Sum) -> None:
+        self.merge(newest)
+
+    def leave(self, oldest: Sum) -> None:
+        self.merge(oldest, -1)
 
     def result(self) -> Any:
         return self.sum()
@@ -419,8 +480,18 @@ class Distinct(Accumulator):
         self.counts[key] = self.counts.get(key, 0) + 1
 
     def remove(self, value: Any) -> None:
-        key = identity(value)
-        left = self.counts[key] - 1
+        self._lessen(identity(value), 1)
+
+    def join(self, newest: Distinct) -> None:
+        for key, n in newest.counts.items():
+            self.counts[key] = self.counts.get(key, 0) + n
+
+    def leave(self, oldest: Distinct) -> None:
+        for key, n in oldest.counts.items():
+            self._lessen(key, n)
+
+    def _lessen(self, key: Any, n: int) -> None:
+        left = self.counts[key] - n
         if left:
             self.counts[key] = left
         else:
@@ -460,6 +531,9 @@ class _Extreme(Accumulator):
             finite(value)
             line = self.numbers
             self.n_numbers += 1
+        self._push(line, value)
+
+    def _push(self, line: deque[Any], value: Any) -> None:
         if self.largest:
             while line and line[-1] < value:
                 line.pop()
@@ -467,6 +541,22 @@ class _Extreme(Accumulator):
             while line and line[-1] > value:
                 line.pop()
         line.append(value)
+
+    def join(self, newest: _Extreme) -> None:
+        for line, more in ((self.numbers, newest.numbers), (self.texts, newest.texts)):
+            for value in more:
+                self._push(line, value)
+        self.n_numbers += newest.n_numbers
+        self.n_texts += newest.n_texts
+
+    def leave(self, oldest: _Extreme) -> None:
+        for line, gone in ((self.numbers, oldest.numbers), (self.texts, oldest.texts)):
+            for value in gone:
+                if not line or line[0] != value:
+                    break
+                line.popleft()
+        self.n_numbers -= oldest.n_numbers
+        self.n_texts -= oldest.n_texts
 
     def remove(self, value: Any) -> None:
         if value.__class__ is str:
@@ -520,6 +610,13 @@ class Values(Accumulator):
     def remove(self, value: Any) -> None:
         self.values.popleft()
 
+    def join(self, newest: Values) -> None:
+        self.values += newest.values
+
+    def leave(self, oldest: Values) -> None:
+        for _ in oldest.values:
+            self.values.popleft()
+
     def result(self) -> Any:
         return [*self.values]
 
@@ -555,6 +652,14 @@ class Last(Accumulator):
     def remove(self, value: Any) -> None:
         self.n -= 1
 
+    def join(self, newest: Last) -> None:
+        if newest.n:
+            self.n += newest.n
+            self.value = newest.value
+
+    def leave(self, oldest: Last) -> None:
+        self.n -= oldest.n
+
     def result(self) -> Any:
         return self.value if self.n else None
 
@@ -566,19 +671,39 @@ class Last(Accumulator):
 
 
 class Percentile(Accumulator):
-    """`percentile(x, p)`: a sorted list; O(log n)."""
+    """`percentile(x, p)`: a sorted list; O(log n). While it is short it is a plain one, where
+    making room for a value costs less than finding its way in anything better."""
 
     __slots__ = ("ordered", "p")
 
     def __init__(self, p: Any = 50) -> None:
         self.p = percent(p)
-        self.ordered = SortedList()
+        self.ordered: _List[Any] | SortedList = []
 
     def add(self, value: Any) -> None:
-        self.ordered.add(finite(value))
+        finite(value)
+        ordered = self.ordered
+        if ordered.__class__ is not _List:
+            ordered.add(value)  # type: ignore[union-attr]
+        elif len(ordered) < _SHORT:
+            insort(ordered, value)
+        else:
+            self.ordered = SortedList([*ordered, value])
 
     def remove(self, value: Any) -> None:
-        self.ordered.remove(value)
+        ordered = self.ordered
+        if ordered.__class__ is _List:
+            del ordered[bisect_left(ordered, value)]
+        else:
+            ordered.remove(value)
+
+    def join(self, newest: Percentile) -> None:
+        for value in newest.ordered:
+            self.add(value)
+
+    def leave(self, oldest: Percentile) -> None:
+        for value in oldest.ordered:
+            self.remove(value)
 
     def result(self) -> Any:
         return _interpolated(self.ordered, self.p)
@@ -587,7 +712,11 @@ class Percentile(Accumulator):
         return [*self.ordered]
 
     def load(self, dumped: Any) -> None:
-        self.ordered = SortedList(dumped)
+        self.ordered = [*dumped] if len(dumped) <= _SHORT else SortedList(dumped)
+
+
+_SHORT = 1000
+"""Values up to which a sorted list is a plain one."""
 
 
 class Top(Accumulator):
@@ -608,9 +737,20 @@ class Top(Accumulator):
         self.added += 1
 
     def remove(self, value: Any) -> None:
-        same = identity(value)
+        self._lessen(identity(value), 1)
+
+    def join(self, newest: Top) -> None:
+        for value in newest.dump():
+            self.add(value)
+
+    def leave(self, oldest: Top) -> None:
+        for same, gone in oldest.events.items():
+            self._lessen(same, len(gone))
+
+    def _lessen(self, same: Any, n: int) -> None:
         events = self.events[same]
-        events.popleft()
+        for _ in range(n):
+            events.popleft()
         if not events:
             del self.events[same]
 

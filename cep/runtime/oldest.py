@@ -11,14 +11,14 @@ from typing import Any
 from cep.runtime.reporting import Reporting
 from cep.runtime.rule import RuleRun, held_in
 from cep.runtime.runs import NEWEST_TIME, NUMBER, Complete, Node
-from cep.runtime.windows import held_buckets
+from cep.runtime.window_rule import WindowRun
 
 
 def first_times(run: Reporting, state: Any) -> list[int]:
     """The times of the first events of a state's runs, the oldest first. O(shared nodes)."""
     if not isinstance(run, RuleRun):
-        buckets = held_buckets(state.window)
-        return [buckets[0].first] if buckets else []
+        first = run.first_time(state) if isinstance(run, WindowRun) else None
+        return [first] if first is not None else []
     return [start[NEWEST_TIME] for start in _starts(run, state)]
 
 

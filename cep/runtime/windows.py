@@ -1,34 +1,32 @@
 """The windows of one key of an `aggregate` rule.
 
-A `WindowPlan` is made once for a rule; `plan.new()` gives the window state of a key, which is one
-of four classes with the same interface:
+A `WindowPlan` is made once for a rule; `plan.new(key)` gives the window state of a key, of one of
+five classes:
 
-* `on_event(t, values) -> list[Bucket]`: an event enters. `values[i]` is what aggregate `i` takes
-  from it: the value of its argument (out of its box), True for `count()`, None where its own
-  `where` does not hold. The sequence is kept.
-  Gives the buckets that took the event, the earliest first (a sliding window is one bucket).
-* `next_due() -> int | None`: when something happens without an event. `plan.inclusive` says how:
-  True (sliding, session): once the clock has passed that moment, after all events at it; False
-  (tumbling, hopping): when the clock reaches it, before the events at it.
-* `on_time(now) -> list[Bucket]`: lets happen what is due at `now`. For windows that close: the
-  closed buckets, to be tested once and forgotten. For a sliding window: itself, when events left
-  and others remain, to be tested again. An event that comes at the same moment as another is never
-  torn from it: one call for one due moment.
-* `is_empty`: nothing is held, the key may be forgotten. `dump`, `load`: plain data for a store.
+* `Sliding` and `LastEvents` hold their events one by one, as entries `(time, value, …)`, with the
+  aggregates of all of them.
+* `Single` (`tumbling`) and `Session` hold one bucket: aggregates without the events.
+* `Panes` (`hopping`) holds aggregates of the panes between the ends of windows, and of all panes
+  together, so an event costs the same however many windows it is in.
+* `Buckets` holds a bucket for each window of a `hopping` one that is open. It is for `report on
+  update`, which asks each of them at each event.
+
+What an aggregate takes from an event is a value: that of its argument out of its box, True for
+`count()`, None where its own `where` does not hold. Aggregates of the same argument share a value;
+`plan.slots` says which value each takes (-1: True, of any event). Generated handlers
+(`cep.compile.window_code`) put values into windows; `on_event` does the same, plainly.
 
 The caller keeps the order: before an event at `t` enters, all that is due before it (or, where not
-`inclusive`, at `t`) has happened, one `on_time` for each `next_due`. Times never go back.
+`inclusive`, at `t`) has happened. Times never go back.
 
-A `Bucket` knows its `first` and `last` event's time, its `count` of events, `start` and `end`, and
-`results()`, one value for each aggregate. A value that an aggregate cannot take is counted as a
-failure, and makes that aggregate null as long as it is in the window. `marked` is for the caller
-(reported early; or: `having` held last time) and is stored with the rest.
+A value that an aggregate cannot take is counted as a failure, and makes that aggregate null as long
+as it is in the window.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -45,12 +43,21 @@ _FIRST_DAY = date(1970, 1, 1)
 _CALENDAR = ((date.min - _FIRST_DAY).days, (date.max - _FIRST_DAY).days)
 """The first and the last day there are; a zone may shift neither."""
 
+NEVER = 1 << 62
+"""A time after every other."""
 
-class _Misfit:
-    """Stands for a value that its aggregate could not take."""
+Entry = tuple[Any, ...]
+"""An event in a window: its time and its values."""
 
 
-MISFIT = _Misfit()
+class Unfit:
+    """Stands for a value that some aggregates (by their places) could not take."""
+
+    __slots__ = ("places", "value")
+
+    def __init__(self, value: Any, places: Sequence[int]) -> None:
+        self.value = value
+        self.places = tuple(places)
 
 
 @dataclass(frozen=True)
@@ -58,14 +65,14 @@ class WindowPlan:
     """A rule's constants. `kind` and lengths (microseconds) are those of the checked pattern.
 
     `aggregates` make the accumulators, in the order of the rule's fields; failures are counted in
-    `careful`.
+    `careful`. `updates`: the rule has `report on update`.
 
     >>> from cep.runtime.aggregates import factory
     >>> plan = WindowPlan("sliding", (factory("sum"),), Careful(), size=10)
-    >>> window = plan.new()
-    >>> for t in (0, 4, 10): bucket, = window.on_event(t, (1,))
-    >>> bucket.results(), window.next_due(), window.on_time(10) == [bucket], bucket.results()
-    ([3], 10, True, [2])
+    >>> window = plan.new("ann")
+    >>> for t in (0, 4, 10): window.on_event(t, (1,))
+    >>> window.results(), window.forget_until(0), window.results()
+    ([3], None, [2])
     """
 
     kind: str
@@ -78,6 +85,13 @@ class WindowPlan:
     timezone: str | None = None
     says: tuple[str, ...] = ()
     """The aggregates as the rule has them."""
+    slots: tuple[int, ...] = ()
+    """Which value of an event each aggregate takes; -1: True, of any event."""
+    updates: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.slots:  # each has its own
+            object.__setattr__(self, "slots", tuple(range(len(self.aggregates))))
 
     def said(self, i: int) -> str:
         """Aggregate `i` as the rule has it."""
@@ -92,335 +106,674 @@ class WindowPlan:
     def grid(self) -> Grid:
         """Where the buckets of a tumbling or hopping window lie."""
         assert self.size is not None
-        return grid(self.size, self.step or self.size, self.timezone)
+        return Grid(self.size, self.step or self.size, self.timezone)
 
-    def new(self) -> Window:
+    @cached_property
+    def form(self) -> type[Window]:
+        """The class of its windows."""
+        if self.kind == "hopping" and (self.step or 0) < (self.size or 0):
+            return Buckets if self.updates else Panes
+        return _FORMS[self.kind]
+
+    def new(self, key: Any) -> Window:
         """The state of a key without events."""
-        return _KINDS[self.kind](self)
-
-    def bucket(self, start: int, end: int) -> Bucket:
-        """A bucket without events."""
-        return Bucket(self, start, end)
+        return self.form(self, key)
 
 
-class Bucket:
-    """The aggregates of the events in one window."""
+class Fold:
+    """The aggregates of some events."""
 
-    __slots__ = (
-        "cells",
-        "count",
-        "end",
-        "first",
-        "last",
-        "marked",
-        "misfits",
-        "plan",
-        "start",
-    )
+    __slots__ = ("cells", "misfits", "plan")
+
+    def __init__(self, plan: WindowPlan) -> None:
+        self.plan = plan
+        self.cells = tuple([make() for make in plan.aggregates])
+        self.misfits: dict[int, int] | None = None
+        """How many values each aggregate could not take, of those that could not take some."""
+
+    def add(self, values: Sequence[Any]) -> list[Any]:
+        """Take an event in; gives its values as `remove` needs them to take it out again."""
+        kept = [*values]
+        for i, slot in enumerate(self.plan.slots):
+            if slot < 0:
+                self.cells[i].add(True)
+            elif kept[slot] is not None:
+                kept[slot] = self.put_in(i, kept[slot])
+        return kept
+
+    def remove(self, kept: Sequence[Any]) -> None:
+        """Take out the oldest event."""
+        for i, slot in enumerate(self.plan.slots):
+            if slot < 0:
+                self.cells[i].remove(True)
+            elif kept[slot] is not None:
+                self.take_out(i, kept[slot])
+
+    def put_in(self, i: int, value: Any) -> Any:
+        """Aggregate `i` takes a value; gives it as it is to be kept."""
+        places: tuple[int, ...] = ()
+        if value.__class__ is Unfit:
+            places, value = value.places, value.value
+        if i not in places:
+            try:
+                if value is not None:
+                    self.cells[i].add(value)
+                return Unfit(value, places) if places else value
+            except (TypeError, ValueError) as error:
+                self.plan.careful.failed(self.plan.said(i), [value], error)
+        self._count_misfits(i, 1)
+        return Unfit(value, places if i in places else (*places, i))
+
+    def take_out(self, i: int, value: Any) -> None:
+        """Aggregate `i` forgets the value that it took first of all that it holds."""
+        if value.__class__ is Unfit:
+            if i in value.places:
+                self._count_misfits(i, -1)
+                return
+            value = value.value
+        if value is not None:
+            self.cells[i].remove(value)
+
+    def _count_misfits(self, i: int, more: int) -> None:
+        misfits = self.misfits = self.misfits or {}
+        misfits[i] = misfits.get(i, 0) + more
+        if not misfits[i]:
+            del misfits[i]
+
+    def join(self, newest: Fold) -> None:
+        """Take in events that came after all others."""
+        for cell, more in zip(self.cells, newest.cells, strict=True):
+            cell.join(more)
+        for i, number in (newest.misfits or {}).items():
+            self._count_misfits(i, number)
+
+    def leave(self, oldest: Fold) -> None:
+        """Take out events that came before all others."""
+        for cell, less in zip(self.cells, oldest.cells, strict=True):
+            cell.leave(less)
+        for i, number in (oldest.misfits or {}).items():
+            self._count_misfits(i, -number)
+
+    def results(self) -> list[Any]:
+        """The value of each aggregate now."""
+        misfits = self.misfits or ()
+        return [None if i in misfits else cell.result() for i, cell in enumerate(self.cells)]
+
+
+class Bucket(Fold):
+    """The aggregates of the events between two times. `marked`: it was reported early."""
+
+    __slots__ = ("count", "end", "first", "last", "marked", "start")
 
     def __init__(self, plan: WindowPlan, start: int, end: int) -> None:
-        self.plan = plan
-        self.cells = [make() for make in plan.aggregates]
-        self.misfits = [0] * len(self.cells)
+        super().__init__(plan)
         self.start = start
         self.end = end
         self.first = self.last = start
         self.count = 0
         self.marked = False
 
-    def add(self, t: int, values: Sequence[Any]) -> Sequence[Any]:
-        """Take an event in; gives what `remove` needs to take it out again."""
+    def take(self, t: int, values: Sequence[Any]) -> list[Any]:
+        """An event enters."""
         if not self.count:
             self.first = t
         self.last = t
         self.count += 1
-        kept = values
-        for i, cell in enumerate(self.cells):
-            value = values[i]
-            if value is not None:
-                try:
-                    cell.add(value)
-                except (TypeError, ValueError) as error:
-                    self.plan.careful.failed(self.plan.said(i), [value], error)
-                    kept = self._without(kept, i)
-        return kept
-
-    def _without(self, values: Sequence[Any], i: int) -> Sequence[Any]:
-        """The values, the one that aggregate `i` could not take marked."""
-        self.misfits[i] += 1
-        return [*values[:i], MISFIT, *values[i + 1 :]]
-
-    def remove(self, kept: Sequence[Any]) -> None:
-        """Take out the oldest event, by what `add` gave for it."""
-        self.count -= 1
-        for i, cell in enumerate(self.cells):
-            value = kept[i]
-            if value is MISFIT:
-                self.misfits[i] -= 1
-            elif value is not None:
-                cell.remove(value)
-
-    def results(self) -> list[Any]:
-        """The value of each aggregate now."""
-        return [
-            None if misfits else cell.result()
-            for cell, misfits in zip(self.cells, self.misfits, strict=True)
-        ]
+        return self.add(values)
 
     def dump(self) -> list[Any]:
         """Plain data."""
         known = [self.start, self.end, self.first, self.last, self.count, self.marked]
-        return [*known, [cell.dump() for cell in self.cells], list(self.misfits)]
+        misfits = self.misfits or {}
+        numbers = [misfits.get(i, 0) for i in range(len(self.cells))]
+        return [*known, [cell.dump() for cell in self.cells], numbers]
 
-    def load(self, dumped: Sequence[Any]) -> None:
-        """What `dump` gave."""
-        self.start, self.end, self.first, self.last, self.count, self.marked = dumped[:6]
-        for cell, state in zip(self.cells, dumped[6], strict=True):
+    @classmethod
+    def load(cls, plan: WindowPlan, dumped: Sequence[Any]) -> Bucket:
+        """What `dump` was called on."""
+        made = cls(plan, *dumped[:2])
+        made.first, made.last, made.count, made.marked = dumped[2:6]
+        for cell, state in zip(made.cells, dumped[6], strict=True):
             cell.load(state)
-        self.misfits = list(dumped[7])
+        made.misfits = {i: number for i, number in enumerate(dumped[7]) if number} or None
+        return made
 
 
-class Window:
-    """The window state of a key; see the head of the module."""
+class Window(Fold):
+    """The window state of a key; see the head of the module.
 
-    __slots__ = ()
+    `wake`: when the clock must look at it. `items`: what it holds one after the other, the oldest
+    first, where that is more than a bucket; none of them changes but the last `open_items`.
+    """
 
-    def on_event(self, t: int, values: Sequence[Any]) -> list[Bucket]:
-        raise NotImplementedError
+    __slots__ = ("epoch", "key", "wake")
+    open_items = 0
 
-    def on_time(self, now: int) -> list[Bucket]:
-        raise NotImplementedError
+    def __init__(self, plan: WindowPlan, key: Any) -> None:
+        super().__init__(plan)
+        self.key = key
+        self.wake = 0
+        self.epoch = 0
 
-    def next_due(self) -> int | None:
+    def on_event(self, t: int, values: Sequence[Any]) -> None:
+        """An event enters."""
         raise NotImplementedError
 
     @property
-    def is_empty(self) -> bool:
+    def first(self) -> int | None:
+        """The time of its first event; None: it is empty."""
         raise NotImplementedError
 
-    def dump(self) -> Any:
+    @property
+    def count(self) -> int:
+        """How many events it holds; one that is in several buckets counts for each."""
         raise NotImplementedError
 
-    def load(self, dumped: Any) -> None:
+    def next_due(self) -> int | None:
+        """When something happens without an event: see `WindowPlan.inclusive`."""
         raise NotImplementedError
 
+    def ends(self) -> int | None:
+        """When it will hold nothing any more if nothing else comes; None: never."""
+        raise NotImplementedError
 
-def held_buckets(window: Window) -> Sequence[Bucket]:
-    """The buckets of a window that hold events, the earliest first."""
-    if isinstance(window, Buckets):
-        return window.open
-    assert isinstance(window, Sliding | LastEvents | Session)
-    return [window.bucket] if window.bucket is not None and not window.is_empty else []
+    def dump(self) -> dict[str, Any]:
+        """Plain data, but for `items`."""
+        raise NotImplementedError
+
+    def load(self, dumped: Any, items: Sequence[Any]) -> None:
+        """Puts into an empty window what `dump` gave, and items as `item_row` gave them."""
+        raise NotImplementedError
+
+    def load_1(self, dumped: Any) -> None:
+        """The same of what was stored in format 1."""
+        raise NotImplementedError
+
+    @property
+    def items(self) -> deque[Any]:
+        """What it holds one after the other."""
+        return deque()
+
+    def item_row(self, item: Any) -> Any:
+        """An item as plain data."""
+        raise NotImplementedError
 
 
 # ---------------------------------------------------------------------------- sliding
 
 
 class Sliding(Window):
-    """`sliding D`: the events with now − time <= D. O(1) an event, amortised."""
+    """`sliding D`: the events with now − time <= D. O(1) an event, amortised. Where nothing can
+    come of it, events stay until the next one comes. `marked`: `having` held last time. `known`:
+    for events up to this time nothing waits in the lane of the rule's timers."""
 
-    __slots__ = ("bucket", "entries", "size")
-    entries: deque[tuple[int, Sequence[Any]]]
+    __slots__ = ("entries", "known", "marked")
 
-    def __init__(self, plan: WindowPlan) -> None:
-        assert plan.size is not None
-        self.size = plan.size
-        self.bucket = plan.bucket(0, 0)
-        self.entries = deque()
+    def __init__(self, plan: WindowPlan, key: Any) -> None:
+        super().__init__(plan, key)
+        self.entries: deque[Entry] = deque()
+        self.marked = False
+        self.known = -NEVER
 
-    def on_event(self, t: int, values: Sequence[Any]) -> list[Bucket]:
-        bucket = self.bucket
-        self.entries.append((t, bucket.add(t, values)))
-        bucket.first = self.entries[0][0]
-        bucket.start, bucket.end = t - self.size, t
-        return [bucket]
+    @property
+    def size(self) -> int:
+        assert self.plan.size is not None
+        return self.plan.size
 
-    def on_time(self, now: int) -> list[Bucket]:
-        entries, bucket = self.entries, self.bucket
-        until = now - self.size
-        before = len(entries)
-        while entries and entries[0][0] <= until:
-            bucket.remove(entries.popleft()[1])
-        if not entries:
-            bucket.marked = False
-            return []
-        if len(entries) == before:
-            return []
-        bucket.first = entries[0][0]
-        bucket.start, bucket.end = until, now
-        return [bucket]
+    def on_event(self, t: int, values: Sequence[Any]) -> None:
+        self.entries.append((t, *self.add(values)))
+
+    def forget_until(self, time: int) -> None:
+        """Lets go of the events up to a time."""
+        entries = self.entries
+        while entries and entries[0][0] <= time:
+            self.remove(entries.popleft()[1:])
+
+    @property
+    def first(self) -> int | None:
+        return self.entries[0][0] if self.entries else None
+
+    @property
+    def last(self) -> int:
+        """The time of its last event."""
+        return int(self.entries[-1][0])
+
+    @property
+    def count(self) -> int:
+        return len(self.entries)
 
     def next_due(self) -> int | None:
         return self.entries[0][0] + self.size if self.entries else None
 
+    def ends(self) -> int | None:
+        return self.last + self.size if self.entries else None
+
+    def dump(self) -> dict[str, Any]:
+        return {"marked": self.marked}
+
+    def load(self, dumped: Any, items: Sequence[Any]) -> None:
+        self.marked = dumped["marked"]
+        for row in items:
+            self.on_event(*_read_entry(row))
+
+    def load_1(self, dumped: Any) -> None:
+        *_, self.marked, entries = dumped
+        for t, values, misfits in entries:
+            self.on_event(t, self._in_slots(values, misfits))
+
+    def _in_slots(self, values: Sequence[Any], misfits: Sequence[int]) -> list[Any]:
+        """The values of an event of which each aggregate has its own, null where it is a misfit."""
+        slots = self.plan.slots
+        made: list[Any] = [None] * (max(slots, default=-1) + 1)
+        for i, slot in enumerate(slots):
+            if slot >= 0 and values[i] is not None:
+                made[slot] = values[i]
+        for slot in {slots[i] for i in misfits}:
+            made[slot] = Unfit(made[slot], [i for i in misfits if slots[i] == slot])
+        return made
+
     @property
-    def is_empty(self) -> bool:
-        return not self.entries
+    def items(self) -> deque[Entry]:
+        return self.entries
 
-    def dump(self) -> Any:
-        return [self.bucket.start, self.bucket.end, self.bucket.marked, _entries(self.entries)]
+    def item_row(self, item: Entry) -> Any:
+        if not any(value.__class__ is Unfit for value in item):
+            return [*item]
+        values = [value.value if value.__class__ is Unfit else value for value in item]
+        unfit = [[i, v.places] for i, v in enumerate(item) if v.__class__ is Unfit]
+        return {"values": values, "unfit": unfit}
 
-    def load(self, dumped: Any) -> None:
-        start, end, marked, entries = dumped
-        _refill(self.bucket, self.entries, entries)
-        self.bucket.start, self.bucket.end, self.bucket.marked = start, end, marked
+
+def _read_entry(row: Any) -> tuple[int, list[Any]]:
+    """Time and values of a row that `Sliding.item_row` gave."""
+    values = [*(row["values"] if row.__class__ is dict else row)]
+    if row.__class__ is dict:
+        for i, places in row["unfit"]:
+            values[i] = Unfit(values[i], places)
+    return values[0], values[1:]
 
 
-class LastEvents(Window):
+class LastEvents(Sliding):
     """`sliding N events`: the last N events. O(1) an event."""
 
-    __slots__ = ("bucket", "entries", "most")
-    entries: deque[tuple[int, Sequence[Any]]]
+    __slots__ = ()
 
-    def __init__(self, plan: WindowPlan) -> None:
-        assert plan.count is not None
-        self.most = plan.count
-        self.bucket = plan.bucket(0, 0)
-        self.entries = deque()
-
-    def on_event(self, t: int, values: Sequence[Any]) -> list[Bucket]:
-        bucket = self.bucket
-        if len(self.entries) == self.most:
-            bucket.remove(self.entries.popleft()[1])
-        self.entries.append((t, bucket.add(t, values)))
-        bucket.first = bucket.start = self.entries[0][0]
-        bucket.end = t
-        return [bucket]
-
-    def on_time(self, now: int) -> list[Bucket]:
-        return []
+    def on_event(self, t: int, values: Sequence[Any]) -> None:
+        if len(self.entries) == self.plan.count:
+            self.remove(self.entries.popleft()[1:])
+        super().on_event(t, values)
 
     def next_due(self) -> int | None:
         return None
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.entries
-
-    def dump(self) -> Any:
-        return [self.bucket.marked, _entries(self.entries)]
-
-    def load(self, dumped: Any) -> None:
-        marked, entries = dumped
-        _refill(self.bucket, self.entries, entries)
-        bucket = self.bucket
-        bucket.start, bucket.end, bucket.marked = bucket.first, bucket.last, marked
-
-
-def _entries(entries: deque[tuple[int, Sequence[Any]]]) -> list[Any]:
-    """Events as plain data: time, values (null for a misfit), places of misfits."""
-    return [
-        [
-            t,
-            [None if value is MISFIT else value for value in kept],
-            [i for i, value in enumerate(kept) if value is MISFIT],
-        ]
-        for t, kept in entries
-    ]
-
-
-def _refill(
-    bucket: Bucket, entries: deque[tuple[int, Sequence[Any]]], dumped: Sequence[Sequence[Any]]
-) -> None:
-    """Put events that `_entries` wrote into an empty window."""
-    for t, values, misfits in dumped:
-        bucket.add(t, values)
-        for i in misfits:
-            bucket.misfits[i] += 1
-        kept = [MISFIT if i in misfits else value for i, value in enumerate(values)]
-        entries.append((t, kept))
-    if entries:
-        bucket.first = entries[0][0]
+    def ends(self) -> int | None:
+        return None
 
 
 # ---------------------------------------------------------------------------- buckets that close
 
 
-class Buckets(Window):
-    """`tumbling D` and `hopping D every D2`: buckets `[start, start + D)`; an event enters all
-    that contain it, O(D / D2)."""
+class Closing(Window):
+    """Windows that are tested when they close."""
 
-    __slots__ = ("disjoint", "open", "places", "plan")
-    open: deque[Bucket]
+    __slots__ = ()
 
-    def __init__(self, plan: WindowPlan) -> None:
-        self.plan = plan
-        self.places = plan.grid
-        self.disjoint = plan.step is None or plan.step == plan.size
-        self.open = deque()
+    def on_time(self, now: int) -> Iterator[Bucket | Panes]:
+        """What closes at `now`, to be tested at once: it goes on when the next is asked for."""
+        raise NotImplementedError
 
-    def _open(self, t: int) -> None:
-        """Open the buckets that contain a time and are not open yet."""
-        newest = self.open[-1].start if self.open else None
-        for start, end in self.places(t):
-            if newest is None or start > newest:
-                self.open.append(self.plan.bucket(start, end))
+    def open_ones(self, clock: int) -> Iterator[Bucket]:
+        """The buckets that are open, as they are now. O(what they hold)."""
+        raise NotImplementedError
 
-    def on_event(self, t: int, values: Sequence[Any]) -> list[Bucket]:
-        if not (self.disjoint and self.open and t < self.open[-1].end):
-            self._open(t)
-        taken = [bucket for bucket in self.open if bucket.start <= t < bucket.end]
-        for bucket in taken:
-            bucket.add(t, values)
-        return taken
 
-    def on_time(self, now: int) -> list[Bucket]:
-        closed = []
+class Single(Closing):
+    """`tumbling D`, and `hopping D every D2` whose windows do not overlap: one bucket, `[start,
+    start + D)`. O(1) an event. `bucket`: the open one; None: there is none."""
+
+    __slots__ = ("bucket",)
+
+    def __init__(self, plan: WindowPlan, key: Any) -> None:
+        super().__init__(plan, key)
+        self.bucket: Bucket | None = None
+
+    def open(self, t: int) -> Bucket | None:
+        """The new bucket for an event at `t`; None in a gap."""
+        for start, end in self.plan.grid(t):
+            self.bucket = Bucket(self.plan, start, end)
+            self.bucket.first = t
+        return self.bucket
+
+    def on_event(self, t: int, values: Sequence[Any]) -> None:
+        bucket = self.bucket or self.open(t)
+        if bucket is not None:
+            bucket.take(t, values)
+
+    def on_time(self, now: int) -> Iterator[Bucket]:
+        bucket, due = self.bucket, self.next_due()
+        if bucket is not None and due is not None and due <= now:
+            self.bucket = None
+            yield bucket
+
+    def open_ones(self, clock: int) -> Iterator[Bucket]:
+        if self.bucket is not None:
+            yield self.bucket
+
+    @property
+    def first(self) -> int | None:
+        return self.bucket.first if self.bucket is not None else None
+
+    @property
+    def count(self) -> int:
+        return self.bucket.count if self.bucket is not None else 0
+
+    def next_due(self) -> int | None:
+        return self.bucket.end if self.bucket is not None else None
+
+    def ends(self) -> int | None:
+        return self.next_due()
+
+    def dump(self) -> dict[str, Any]:
+        return {"bucket": None if self.bucket is None else self.bucket.dump()}
+
+    def load(self, dumped: Any, items: Sequence[Any]) -> None:
+        if dumped["bucket"] is not None:
+            self.bucket = Bucket.load(self.plan, dumped["bucket"])
+
+    def load_1(self, dumped: Any) -> None:
+        for state in dumped:
+            self.bucket = Bucket.load(self.plan, state)
+
+
+class Session(Single):
+    """`session gap D [max D2]`: events no more than D apart, the last no more than D2 after the
+    first."""
+
+    __slots__ = ()
+
+    def open(self, t: int) -> Bucket:
+        self.bucket = Bucket(self.plan, t, t)
+        return self.bucket
+
+    def on_event(self, t: int, values: Sequence[Any]) -> None:
+        bucket = self.bucket or self.open(t)
+        bucket.take(t, values)
+        bucket.end = t
+
+    def next_due(self) -> int | None:
+        bucket, plan = self.bucket, self.plan
+        if bucket is None:
+            return None
+        due = bucket.last + (plan.size or 0)
+        return due if plan.maximum is None else min(due, bucket.start + plan.maximum)
+
+    def load_1(self, dumped: Any) -> None:
+        self.load({"bucket": dumped}, ())
+
+
+class Buckets(Closing):
+    """`hopping D every D2`, each window by itself: an event enters all that contain it, which costs
+    O(D / D2)."""
+
+    __slots__ = ("newest", "open")
+
+    def __init__(self, plan: WindowPlan, key: Any) -> None:
+        super().__init__(plan, key)
+        self.open: deque[Bucket] = deque()
+        self.newest: int | None = None
+        """The number of the last bucket that has been opened."""
+
+    def taking(self, t: int) -> Sequence[Bucket]:
+        """The buckets that an event at `t` enters; those that begin now are opened."""
+        grid = self.plan.grid
+        latest = grid.latest(t)
+        if latest != self.newest:
+            begin = grid.earliest(t)
+            if self.newest is not None:
+                begin = max(begin, self.newest + 1)
+            for number in range(begin, latest + 1):
+                self.open.append(Bucket(self.plan, *grid.bounds(number)))
+                self.open[-1].first = t
+            self.newest = latest
+        return self.open
+
+    def on_event(self, t: int, values: Sequence[Any]) -> None:
+        for bucket in self.taking(t):
+            bucket.take(t, values)
+
+    def on_time(self, now: int) -> Iterator[Bucket]:
         while self.open and self.open[0].end <= now:
-            closed.append(self.open.popleft())
-        return closed
+            yield self.open.popleft()
+
+    def open_ones(self, clock: int) -> Iterator[Bucket]:
+        yield from self.open
+
+    @property
+    def first(self) -> int | None:
+        return self.open[0].first if self.open else None
+
+    @property
+    def count(self) -> int:
+        return sum(bucket.count for bucket in self.open)
 
     def next_due(self) -> int | None:
         return self.open[0].end if self.open else None
 
+    def ends(self) -> int | None:
+        return self.open[-1].end if self.open else None
+
+    def dump(self) -> dict[str, Any]:
+        return {"buckets": [bucket.dump() for bucket in self.open]}
+
+    def load(self, dumped: Any, items: Sequence[Any]) -> None:
+        self.load_1(dumped["buckets"])
+
+    def load_1(self, dumped: Any) -> None:
+        self.open.extend(Bucket.load(self.plan, state) for state in dumped)
+        if self.open:
+            self.newest = self.plan.grid.latest(self.open[-1].start)
+
+
+class Panes(Closing):
+    """`hopping D every D2`: an event enters one pane, the time between two ends of windows, and the
+    aggregates of all panes of the window that closes next. Panes leave these as windows close. O(1)
+    an event and a close, however many windows are open.
+
+    `next`: the number of the window that closes next. Of the newest pane: `until`, when it ends,
+    and `closing`, the number of the window that closes first of those that contain it. `older`:
+    windows of a state that was stored in format 1, which kept each of them by itself.
+    """
+
+    __slots__ = ("closing", "end", "next", "older", "panes", "same", "start", "until")
+    open_items = 1
+    marked = False
+
+    def __init__(self, plan: WindowPlan, key: Any) -> None:
+        super().__init__(plan, key)
+        self.panes: deque[Bucket] = deque()
+        self.older: deque[Bucket] = deque()
+        self.next = self.closing = self.start = self.end = 0
+        self.until = -NEVER
+        self.same = False
+        """Whether the window that closes next holds what the last two held."""
+
+    def pane(self, t: int) -> Bucket:
+        """The new pane for an event at `t`."""
+        self._place(t)
+        if not self.panes:
+            self.next = self.closing
+        pane = Bucket(self.plan, t, self.until)
+        self.panes.append(pane)
+        return pane
+
+    def _place(self, t: int) -> None:
+        """The newest pane contains `t`."""
+        grid = self.plan.grid
+        first, latest = grid.earliest(t), grid.latest(t)
+        self.until = min(grid.bounds(first)[1], grid.bounds(latest + 1)[0])
+        self.closing = max(first, self._first_number())
+
+    def _first_number(self) -> int:
+        """The number of the first window that is not one of the older ones."""
+        return self.plan.grid.latest(self.older[-1].start) + 1 if self.older else -NEVER
+
+    def on_event(self, t: int, values: Sequence[Any]) -> None:
+        pane = self.pane(t) if t >= self.until else self.panes[-1]
+        kept = self.add(values)
+        pane.take(t, kept)
+        self.enter_older(t, kept)
+        self.hasten()
+
+    def enter_older(self, t: int, kept: Sequence[Any]) -> None:
+        """An event that has entered is in these windows too."""
+        for bucket in self.older:
+            bucket.take(t, kept)
+
+    def hasten(self) -> None:
+        """An event has come: no window that contains it is passed over."""
+        self.next = min(self.next, self.closing)
+
+    def pass_over(self) -> None:
+        """The window that has closed told nothing. If no event comes, those that hold the same tell
+        nothing either: the next is the last of them. While events come, this is not worth while."""
+        if self.panes and self.same:
+            self.next = max(self.next, self.plan.grid.latest(self.panes[0].first))
+
+    def on_time(self, now: int) -> Iterator[Bucket | Panes]:
+        while self.older and self.older[0].end <= now:
+            yield self.older.popleft()
+        if self.panes:
+            self.start, self.end = self.plan.grid.bounds(self.next)
+            if self.end <= now:
+                self._forget_before(self.start)
+                if self.panes:
+                    yield self
+                self.next += 1
+                number, last = len(self.panes), self.last if self.panes else now
+                self._forget_before(self.plan.grid.bounds(self.next)[0])
+                before = self.plan.grid.bounds(self.next - 2)[1]
+                self.same = len(self.panes) == number and last < before
+
+    def _forget_before(self, start: int) -> None:
+        while self.panes and self.panes[0].last < start:
+            self.leave(self.panes.popleft())
+        if not self.panes:
+            self.until = -NEVER
+
+    def open_ones(self, clock: int) -> Iterator[Bucket]:
+        yield from self.older
+        if not self.panes:
+            return
+        grid, panes, bucket = self.plan.grid, deque(self.panes), Bucket(self.plan, 0, 0)
+        for pane in panes:
+            bucket.join(pane)
+        bucket.last = self.last
+        begin = max(grid.earliest(max(clock, panes[0].first)), self._first_number())
+        for number in range(begin, grid.latest(self.last) + 1):
+            bucket.start, bucket.end = grid.bounds(number)
+            while panes[0].last < bucket.start:
+                bucket.leave(panes.popleft())
+            bucket.first = panes[0].first
+            yield bucket
+
     @property
-    def is_empty(self) -> bool:
-        return not self.open
+    def first(self) -> int | None:
+        firsts = [held[0].first for held in (self.older, self.panes) if held]
+        return min(firsts, default=None)
 
-    def dump(self) -> Any:
-        return [bucket.dump() for bucket in self.open]
+    @property
+    def last(self) -> int:
+        """The time of the last event."""
+        return self.panes[-1].last
 
-    def load(self, dumped: Any) -> None:
-        for state in dumped:
-            bucket = self.plan.bucket(0, 0)
-            bucket.load(state)
-            self.open.append(bucket)
+    @property
+    def count(self) -> int:
+        return sum(pane.count for pane in self.panes) or max(
+            (bucket.count for bucket in self.older), default=0
+        )
+
+    def next_due(self) -> int | None:
+        dues = [self.older[0].end] if self.older else []
+        if self.panes:
+            dues.append(self.plan.grid.bounds(self.next)[1])
+        return min(dues, default=None)
+
+    def ends(self) -> int | None:
+        grid = self.plan.grid
+        if self.panes:
+            return grid.bounds(grid.latest(self.last))[1]
+        return self.older[-1].end if self.older else None
+
+    def dump(self) -> dict[str, Any]:
+        dumped: dict[str, Any] = {"next": self.next}
+        if self.older:
+            dumped["buckets"] = [bucket.dump() for bucket in self.older]
+        return dumped
+
+    def load(self, dumped: Any, items: Sequence[Any]) -> None:
+        self.load_1(dumped.get("buckets", ()))
+        for row in items:
+            pane = Bucket.load(self.plan, row)
+            self.join(pane)
+            self.panes.append(pane)
+        if self.panes:
+            self._place(self.panes[-1].start)
+        self.next = dumped["next"]
+
+    def load_1(self, dumped: Any) -> None:
+        self.older.extend(Bucket.load(self.plan, state) for state in dumped)
+
+    @property
+    def items(self) -> deque[Bucket]:
+        return self.panes
+
+    def item_row(self, item: Bucket) -> Any:
+        return item.dump()
 
 
-Grid = Callable[[int], list[tuple[int, int]]]
-"""From a time to the buckets (start, end) that contain it, the earliest first."""
-
-
-def grid(size: int, step: int, timezone: str | None = None) -> Grid:
+class Grid:
     """Where buckets lie: aligned to the epoch, or, for whole days in a time zone, to local
-    midnights, from one to another however long the day between them was."""
-    if timezone is not None and size % DAY == 0 and step % DAY == 0:
-        return _day_grid(size // DAY, step // DAY, find_zone(timezone))
+    midnights, from one to another however long the day between them was. Called with a time it
+    gives the buckets (start, end) that contain it, the earliest first. Buckets have numbers, in
+    their order."""
 
-    def places(t: int) -> list[tuple[int, int]]:
-        latest = t - t % step
-        return [(start, start + size) for start in reversed(range(latest, t - size, -step))]
+    def __init__(self, size: int, step: int, timezone: str | None = None) -> None:
+        self.size = size
+        self.step = step
+        self._zone: tzinfo | None = None
+        self._today: tuple[int, int, int] = (0, 0, 0)
+        """When a local day begins and ends, and its number."""
+        if timezone is not None and size % DAY == 0 and step % DAY == 0:
+            self._zone = find_zone(timezone)
+            self.size, self.step = size // DAY, step // DAY
 
-    return places
+    def __call__(self, t: int) -> list[tuple[int, int]]:
+        return [self.bounds(n) for n in range(self.earliest(t), self.latest(t) + 1)]
 
+    def latest(self, t: int) -> int:
+        """The number of the last bucket that begins by `t`."""
+        return self._unit(t) // self.step
 
-def _day_grid(size: int, step: int, zone: tzinfo) -> Grid:
-    """Buckets of `size` days, one every `step` days, counted from 1970-01-01 in the zone."""
-    today: tuple[int, int, list[tuple[int, int]]] = (0, 0, [])
+    def earliest(self, t: int) -> int:
+        """The number of the first bucket that ends after `t`."""
+        return (self._unit(t) - self.size) // self.step + 1
 
-    def places(t: int) -> list[tuple[int, int]]:
-        nonlocal today
-        begin, end, found = today
-        if begin <= t < end:
-            return found
-        day = _day(t, zone)
-        latest = day - day % step
-        starts = reversed(range(latest, day - size, -step))
-        found = [(midnight(start, zone), midnight(start + size, zone)) for start in starts]
-        today = (midnight(day, zone), midnight(day + 1, zone), found)
-        return found
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Start and end of a bucket."""
+        start, zone = number * self.step, self._zone
+        if zone is None:
+            return start, start + self.size
+        return midnight(start, zone), midnight(start + self.size, zone)
 
-    return places
+    def _unit(self, t: int) -> int:
+        """The time, or the local day, counted from 1970-01-01."""
+        if self._zone is None:
+            return t
+        begin, end, day = self._today
+        if not begin <= t < end:
+            day = _day(t, self._zone)
+            self._today = midnight(day, self._zone), midnight(day + 1, self._zone), day
+        return day
 
 
 def _day(t: int, zone: tzinfo) -> int:
@@ -442,61 +795,10 @@ def midnight(day: int, zone: tzinfo) -> int:
     return (local.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
-# ---------------------------------------------------------------------------- sessions
-
-
-class Session(Window):
-    """`session gap D [max D2]`: events no more than D apart, the last no more than D2 after the
-    first."""
-
-    __slots__ = ("bucket", "gap", "maximum", "plan")
-
-    def __init__(self, plan: WindowPlan) -> None:
-        assert plan.size is not None
-        self.plan = plan
-        self.gap = plan.size
-        self.maximum = plan.maximum
-        self.bucket: Bucket | None = None
-
-    def on_event(self, t: int, values: Sequence[Any]) -> list[Bucket]:
-        bucket = self.bucket
-        if bucket is None:
-            bucket = self.bucket = self.plan.bucket(t, t)
-        bucket.add(t, values)
-        bucket.end = t
-        return [bucket]
-
-    def on_time(self, now: int) -> list[Bucket]:
-        due = self.next_due()
-        if due is None or due > now or self.bucket is None:
-            return []
-        closed, self.bucket = self.bucket, None
-        return [closed]
-
-    def next_due(self) -> int | None:
-        bucket = self.bucket
-        if bucket is None:
-            return None
-        due = bucket.last + self.gap
-        return due if self.maximum is None else min(due, bucket.start + self.maximum)
-
-    @property
-    def is_empty(self) -> bool:
-        return self.bucket is None
-
-    def dump(self) -> Any:
-        return None if self.bucket is None else self.bucket.dump()
-
-    def load(self, dumped: Any) -> None:
-        if dumped is not None:
-            self.bucket = self.plan.bucket(0, 0)
-            self.bucket.load(dumped)
-
-
-_KINDS: dict[str, Callable[[WindowPlan], Window]] = {
+_FORMS: dict[str, type[Window]] = {
     "sliding": Sliding,
     "sliding_count": LastEvents,
-    "tumbling": Buckets,
-    "hopping": Buckets,
+    "tumbling": Single,
+    "hopping": Single,
     "session": Session,
 }

@@ -32,7 +32,7 @@ A large history is written in pieces (`cep.state.segments`), in format 2: `g` ho
 each with `events`, `h` and `l` of its own. Nodes and lists are numbered over all pieces, events in
 each one; `l` has [number of the list, further nodes].
 
-**Windows** (`WindowCodec`): `{"f":1,"w":wake,"t":last event's time,"d":what the window dumps}`.
+**Windows** are written by `cep.state.window_codec`.
 
 Whoever changes a format takes the next number, keeps the reader of the old one in `FORMATS`, and
 adds fixtures of the new one to `tests/state/fixtures`.
@@ -45,7 +45,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -65,8 +65,7 @@ from cep.runtime.runs import (
     Node,
     is_dropped,
 )
-from cep.runtime.window_rule import WindowRun, WindowState
-from cep.runtime.windows import held_buckets
+from cep.runtime.window_rule import WindowRun
 from cep.state import segments
 from cep.state.segments import History, Renewed, Tail
 from cep.state.store import StateError, StateRow
@@ -79,6 +78,9 @@ from cep.state.values import (
     key_text,
     to_json,
 )
+
+if TYPE_CHECKING:
+    from cep.state.window_codec import WindowCodec
 
 FORMAT = 1
 """The number of the format that is written, but for large histories."""
@@ -100,6 +102,8 @@ def codec_of(
     """The codec for the states of a rule."""
     if isinstance(run, RuleRun):
         return StateCodec(run, shape, decode_line)
+    from cep.state.window_codec import WindowCodec
+
     return WindowCodec(run)
 
 
@@ -262,7 +266,7 @@ class StateCodec:
         try:
             return _reader(text)(self, key, text)
         except Exception as error:
-            raise _unreadable(text, error) from error
+            raise unreadable(text, error) from error
 
     def adopt(self, key: str, text: str | bytes) -> Any:
         """Decodes a state and lets it live in the rule: it will be found and woken."""
@@ -742,83 +746,6 @@ def _more_room() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-# ---------------------------------------------------------------------------- windows
-
-
-class _Window(msgspec.Struct):
-    """The state of a window as it is written."""
-
-    f: int
-    w: int
-    t: int
-    d: Any
-    k: list[Any] | None = None
-
-
-_read_window = msgspec.json.Decoder(_Window).decode
-
-
-class WindowCodec:
-    """Writes and reads the states of an aggregate rule. O(what the window holds)."""
-
-    kind = "windows"
-
-    def __init__(self, run: WindowRun) -> None:
-        self.run = run
-
-    def encode(self, state: WindowState) -> str:
-        """The state as text, without its key."""
-        made: dict[str, Any] = {"f": FORMAT, "w": state.wake, "t": state.last}
-        made["d"] = to_json(state.window.dump())
-        exact = exact_key(state.key)
-        if exact is not None:
-            made["k"] = exact
-        return _encode(made).decode()
-
-    def decode(self, key: str, text: str | bytes) -> WindowState:
-        """The state that `encode` was given. Raises `UnreadableState` like that of `StateCodec`."""
-        try:
-            state: WindowState = _reader(text)(self, key, text)
-        except Exception as error:
-            raise _unreadable(text, error) from error
-        return state
-
-    def read_1(self, key: str, text: str | bytes) -> WindowState:
-        """Reads format 1."""
-        row = _read_window(text)
-        found = key_from_text(key) if row.k is None else key_from_exact(row.k)
-        state = WindowState(found, self.run.windows.new())
-        state.window.load(from_json(row.d))
-        state.wake, state.last = row.w, row.t
-        return state
-
-    def adopt(self, key: str, text: str | bytes) -> WindowState:
-        """Decodes a state and lets it live in the rule: it will be found and woken."""
-        state = self.decode(key, text)
-        self.run.states[state.key] = state
-        if state.wake:
-            closes = not self.run.windows.inclusive and state.window.next_due() is not None
-            self.run.timers.add(state.wake, self.run, state, closes)
-        return state
-
-    def changed_row(self, state: WindowState) -> StateRow:
-        """The same as `row`: a window is written whole."""
-        return self.row(state)
-
-    def forget(self, state: WindowState) -> None:
-        """Nothing is known of what has been written."""
-
-    def row(self, state: WindowState) -> StateRow:
-        """The state with its key, the time of its first event, when it is woken, and how many
-        events it holds."""
-        row = StateRow(key_text(state.key), self.encode(state), due_us=state.wake or None)
-        buckets = held_buckets(state.window)
-        if buckets:
-            row.first_us = buckets[0].first
-            row.runs = sum(bucket.count for bucket in buckets)
-        return row
-
-
 # ---------------------------------------------------------------------------- formats
 
 
@@ -857,7 +784,7 @@ def require_known(number: int) -> None:
         )
 
 
-def _unreadable(text: str | bytes, error: Exception) -> UnreadableState:
+def unreadable(text: str | bytes, error: Exception) -> UnreadableState:
     """Whatever is wrong with a text, in words."""
     if isinstance(error, UnreadableState):
         return error

@@ -98,7 +98,8 @@ class MemoryStore:
                 states.pop(row.key, None)
                 continue
             before = states.get(row.key)
-            kept = before.segments[: row.sealed] if before is not None else ()
+            end = row.dropped + row.sealed
+            kept = before.segments[row.dropped : end] if before is not None else ()
             states[row.key] = replace(row, segments=kept + row.segments)
 
     def _change_rules(self, rules: Iterable[RuleVersion]) -> None:

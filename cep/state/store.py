@@ -57,6 +57,8 @@ class StateRow(msgspec.Struct, gc=False):
     with all of them in a member `g`."""
     sealed: int = 0
     """How many pieces that were written before still belong to it."""
+    dropped: int = 0
+    """How many that were written before those do not belong to it any more."""
 
 
 def with_segments(state: str, segments: Iterable[str]) -> str:
@@ -87,7 +89,7 @@ def in_pieces(row: StateRow) -> StateRow:
     if not text.endswith(last):
         raise StateError(f"the state of {row.key} has been written by another program")
     state = text.removesuffix(last) + "}"
-    return msgspec.structs.replace(row, state=state, segments=tuple(pieces), sealed=0)
+    return msgspec.structs.replace(row, state=state, segments=tuple(pieces), sealed=0, dropped=0)
 
 
 class SourceRow(msgspec.Struct, frozen=True):

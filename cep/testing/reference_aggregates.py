@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from cep.testing.reference_functions import Failure, kind_of
 
@@ -37,7 +38,7 @@ def aggregate(
 
 def _statistic(function: str, numbers: list[int | float], extra: Sequence[object]) -> object:
     if function == "avg":
-        return _total(numbers) / len(numbers)
+        return _mean(numbers)
     if function == "stddev":
         return _deviation(numbers)
     if function == "median":
@@ -57,6 +58,13 @@ def _total(numbers: Sequence[int | float]) -> int | float:
     if all(isinstance(number, int) for number in numbers):
         return sum(numbers)
     return math.fsum(numbers)
+
+
+def _mean(numbers: Sequence[int | float]) -> float:
+    try:
+        return _total(numbers) / len(numbers)
+    except OverflowError:  # the sum is larger than any float; the mean need not be
+        return float(sum(map(Fraction, numbers)) / len(numbers))
 
 
 def _extreme(function: str, known: Sequence[object]) -> object:

@@ -7,6 +7,7 @@ Times are in milliseconds, as in the files.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -272,6 +273,192 @@ class ManyRules:
                     continue
                 kept.append(run)
             own[:] = kept
+
+
+FIVE_MINUTES = 300_000
+
+
+class Counting:
+    """W10: how often per user the count of the last five minutes rises to a number.
+
+    Per user the times of the events; those that are too old go when the next comes, for a count
+    rises by events only.
+    """
+
+    def __init__(self, least: int) -> None:
+        self.matches = 0
+        self._least = least
+        self._times: dict[str, deque[int]] = {}
+        self._above: set[str] = set()
+
+    def feed(self, events: list[Event]) -> None:
+        get, above, least, matches = self._times.get, self._above, self._least, self.matches
+        for event in events:
+            user, time = event.user, event.ts
+            times = get(user)
+            if times is None:
+                times = self._times[user] = deque()
+            low = time - FIVE_MINUTES
+            while times and times[0] < low:
+                times.popleft()
+            if len(times) < least:
+                above.discard(user)
+            times.append(time)
+            if len(times) >= least and user not in above:
+                above.add(user)
+                matches += 1
+        self.matches = matches
+
+
+class Averaging:
+    """W10: how often per user the mean amount of the last five minutes rises above a number, by an
+    event or because one leaves.
+
+    All events wait in one line until they are too old: so each leaves at its moment, and per user a
+    running sum, of whole cents, is enough. Events of one moment leave together.
+    """
+
+    def __init__(self, above: int) -> None:
+        self.matches = 0
+        self._above = above * 100
+        self._line: deque[tuple[int, _Mean, int]] = deque()
+        self._users: dict[str, _Mean] = {}
+
+    def feed(self, events: list[Event]) -> None:
+        line, above, get = self._line, self._above, self._users.get
+        for event in events:
+            time = event.ts
+            low = time - FIVE_MINUTES
+            while line and line[0][0] < low:
+                self._let_go(line[0][0])
+            user = get(event.user)
+            if user is None:
+                user = self._users[event.user] = _Mean()
+            cents = round(event.amount * 100)
+            line.append((time, user, cents))
+            user.count += 1
+            user.cents += cents
+            if user.cents > above * user.count:
+                if not user.above:
+                    user.above = True
+                    self.matches += 1
+            else:
+                user.above = False
+
+    def _let_go(self, time: int) -> None:
+        """All events of a moment leave."""
+        line, above = self._line, self._above
+        users = []
+        while line and line[0][0] == time:
+            _, user, cents = line.popleft()
+            user.count -= 1
+            user.cents -= cents
+            users.append(user)
+        for user in users:
+            if user.cents <= above * user.count:
+                user.above = False
+            elif not user.above:
+                user.above = True
+                self.matches += 1
+
+
+class _Mean:
+    """The events of a user: how many, and their sum; whether the mean is above the number."""
+
+    __slots__ = ("above", "cents", "count")
+
+    def __init__(self) -> None:
+        self.above = False
+        self.cents = 0
+        self.count = 0
+
+
+class Highest:
+    """W10: the same for the largest amount falling below a number. Per user the amounts that may
+    yet become the largest, with their times."""
+
+    def __init__(self, below: int) -> None:
+        self.matches = 0
+        self._below = below
+        self._line: deque[tuple[int, str]] = deque()
+        self._users: dict[str, deque[tuple[float, int]]] = {}
+        self._low: set[str] = set()
+
+    def feed(self, events: list[Event]) -> None:
+        line, users = self._line, self._users
+        for event in events:
+            low = event.ts - FIVE_MINUTES
+            while line and line[0][0] < low:
+                self._let_go(line[0][0])
+            line.append((event.ts, event.user))
+            largest = users.setdefault(event.user, deque())
+            while largest and largest[-1][0] < event.amount:
+                largest.pop()
+            largest.append((event.amount, event.ts))
+            self._test(event.user, largest)
+
+    def _let_go(self, time: int) -> None:
+        line = self._line
+        while line and line[0][0] == time:
+            _, user = line.popleft()
+            largest = self._users[user]
+            while largest and largest[0][1] <= time:
+                largest.popleft()
+            self._test(user, largest)
+
+    def _test(self, user: str, largest: deque[tuple[float, int]]) -> None:
+        if not largest or largest[0][0] >= self._below:
+            self._low.discard(user)
+        elif user not in self._low:
+            self._low.add(user)
+            self.matches += 1
+
+
+class Ranking:
+    """W10: the same for the 95th percentile falling below a number. Per user a sorted list."""
+
+    def __init__(self, below: int) -> None:
+        self.matches = 0
+        self._below = below
+        self._line: deque[tuple[int, str, float]] = deque()
+        self._users: dict[str, list[float]] = {}
+        self._low: set[str] = set()
+
+    def feed(self, events: list[Event]) -> None:
+        line, users = self._line, self._users
+        for event in events:
+            low = event.ts - FIVE_MINUTES
+            while line and line[0][0] < low:
+                self._let_go(line[0][0])
+            line.append((event.ts, event.user, event.amount))
+            amounts = users.setdefault(event.user, [])
+            insort(amounts, event.amount)
+            self._test(event.user, amounts)
+
+    def _let_go(self, time: int) -> None:
+        line, gone = self._line, []
+        while line and line[0][0] == time:
+            _, user, amount = line.popleft()
+            amounts = self._users[user]
+            del amounts[bisect_left(amounts, amount)]
+            gone.append(user)
+        for user in gone:
+            self._test(user, self._users[user])
+
+    def _test(self, user: str, amounts: list[float]) -> None:
+        rank = 0.95 * (len(amounts) - 1)
+        below = int(rank)
+        if not amounts:
+            self._low.discard(user)
+            return
+        value = amounts[below]
+        if below + 1 < len(amounts):
+            value += (amounts[below + 1] - value) * (rank - below)
+        if value >= self._below:
+            self._low.discard(user)
+        elif user not in self._low:
+            self._low.add(user)
+            self.matches += 1
 
 
 # ---------------------------------------------------------------------------- reading

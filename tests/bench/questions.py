@@ -40,12 +40,43 @@ W7 = """rule w7 {
   alert "{p.order_id}"
 }"""
 
+
+def _window(window: str, aggregate: str, having: str) -> str:
+    return (
+        f"rule w10 {{ by user aggregate event over {window} {{ x = {aggregate} }} "
+        f'having {having} alert "{{user}}" }}'
+    )
+
+
+def sliding(aggregate: str, having: str, micros: int) -> str:
+    """W10: an aggregate per user, of all events, over a window of a length in microseconds."""
+    return _window(f"sliding {micros}us", aggregate, having)
+
+
+def hopping(number: int) -> str:
+    """A mean over windows of so many microseconds, one of which begins at each."""
+    return _window(f"hopping {number}us every 1us", "avg(amount)", "x > 2")
+
+
+W10_COUNT = _window("sliding 5m", "count()", "x >= 35")
+W10_AVG = _window("sliding 5m", "avg(amount)", "x > 6000")
+W10_MAX = _window("sliding 5m", "max(amount)", "x < 9000")
+W10_PERCENTILE = _window("sliding 5m", "percentile(amount, 95)", "x < 9000")
+
 GOLDEN = {
     "W1": 45_587,
     "W1 quick": 564,
     "W1 without amount": 68_496,
     "W1 any": 360_379,
     "W2": 330_272,
+    "W10 count": 91_827,
+    "W10 count quick": 22,
+    "W10 avg": 29_010,
+    "W10 avg quick": 9_783,
+    "W10 max": 17_437,
+    "W10 max quick": 8_966,
+    "W10 percentile": 63_332,
+    "W10 percentile quick": 12_470,
     "W3 10": 38_418,
     "W3 30": 339_384,
     "W3 100": 3_754_853,

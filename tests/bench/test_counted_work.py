@@ -157,7 +157,7 @@ def test_an_event_does_not_feel_how_many_windows_it_is_in(busy: bool) -> None:
     few, many = (
         lines_per_event(
             questions.hopping(number),
-            readings(number * step, 300, step),
+            readings(number, 300, step),
             before=readings(0, number, step),
         )
         for number in (10, 3_600)

@@ -9,6 +9,7 @@ import pytest
 
 from . import data, floor, questions
 from .engines import decoded, in_process, matches_of
+from .workloads import questions_of_windows
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,16 @@ def test_w1_finds_as_many_from_a_file_as_in_memory(folder: Path) -> None:
 def test_engine_and_loop_find_the_same(folder: Path, text: str, loop: type[floor.Loop]) -> None:
     path = data.ensure(folder, "w1-quick")
     assert in_memory(text, path) == floor.run(loop(), floor.read_lines(path))
+
+
+@pytest.mark.parametrize("name", ["count", "avg", "max", "percentile"])
+def test_w10_finds_what_the_loop_finds(folder: Path, name: str) -> None:
+    path = data.ensure(folder, "w1-quick")
+    text, loop, _ = questions_of_windows()[name]
+    found = in_memory(text, path)
+    assert (
+        found == floor.run(loop(), floor.read_lines(path)) == questions.GOLDEN[f"W10 {name} quick"]
+    )
 
 
 @pytest.mark.parametrize("width", [10, 30])

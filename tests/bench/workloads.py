@@ -441,6 +441,65 @@ def _rate(name: str, rate: float, target: int | None, unit: str = "events/s") ->
     )
 
 
+# ---------------------------------------------------------------------------- windows
+
+
+def w10_windows(setting: Setting) -> Iterator[Row]:
+    """An aggregate over the last five minutes of each of 10,000 users, of every event; and what an
+    event costs as its window, or the number of windows it is in, grows."""
+    path = setting.file("w1")
+    for name, (text, loop, target) in questions_of_windows().items():
+        rules = questions.load(text)
+        measured = _in_memory(rules, path, loop, setting.repetitions)
+        yield _against_rate(setting, f"W10 {name}", measured, target)
+    yield from _growing("W10 events in the window", _sizes(setting), _wide_window)
+    yield from _growing("W10 windows open at once", (10, 100, 3_600), _many_windows)
+
+
+def questions_of_windows() -> dict[str, tuple[str, Callable[[], floor.Loop], int | None]]:
+    """W10: rule, the loop that asks the same, events a second that are the target."""
+    return {
+        "count": (questions.W10_COUNT, partial(floor.Counting, 35), 500_000),
+        "avg": (questions.W10_AVG, partial(floor.Averaging, 6000), 500_000),
+        "max": (questions.W10_MAX, partial(floor.Highest, 9000), None),
+        "percentile": (questions.W10_PERCENTILE, partial(floor.Ranking, 9000), None),
+    }
+
+
+def _against_rate(
+    setting: Setting, name: str, measured: Mapping[str, Measured], target: int | None
+) -> Row:
+    """Engine beside loop, with a rate as the target."""
+    engine, loop = measured["engine"], measured["loop"]
+    rate = setting.events("w1") / engine.seconds
+    answer = setting.golden(name)
+    return Row(
+        name=f"{name} in process",
+        value=rate,
+        unit="events/s",
+        matches=engine.found,
+        answer=answer,
+        floor=setting.events("w1") / loop.seconds,
+        ratio=loop.seconds / engine.seconds,
+        target="" if target is None else f"≥ {target:,}",
+        ok=engine.found == answer == loop.found and (target is None or rate >= target),
+    )
+
+
+def _wide_window(size: int) -> Load:
+    """A mean of so many events, tested at each event and each expiry: none rises above."""
+    rules = questions.load(questions.sliding("avg(amount)", "x > 2", size))
+    events = [{"user": "u", "amount": i % 3, "time": i} for i in range(size + 2_000)]
+    return Load(rules, events[:size], events[size:], answer=0)
+
+
+def _many_windows(number: int) -> Load:
+    """So many windows contain each event, and one closes at each."""
+    rules = questions.load(questions.hopping(number))
+    events = [{"user": "u", "amount": i % 3, "time": i} for i in range(number + 2_000)]
+    return Load(rules, events[:number], events[number:], answer=0)
+
+
 # ---------------------------------------------------------------------------- one by one
 
 
@@ -538,6 +597,7 @@ WORKLOADS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "w5": w5_long_loop,
     "w6": w6_join,
     "w7": w7_absence,
+    "w10": w10_windows,
     "calls": one_by_one,
     "start": start_up,
 }

@@ -14,7 +14,7 @@ from typing import Any
 
 import cep
 from cep.engine import Engine
-from cep.state import segments
+from cep.state import segments, window_codec
 from cep.state.codec import FORMAT, IN_PIECES
 from cep.state.memory import MemoryStore
 from cep.state.snapshot import snapshot
@@ -91,6 +91,17 @@ CASES = {
         [(0, "A", {"amount": 1}), (9, "A", {"amount": "odd"})],
         [(9, "A", {}), (10, "A", {"amount": 3}), (30, "Z", {})],
     ),
+    "hopping": Case(
+        """rule r { by user aggregate A over hopping 10s every 3s {
+          n = count()  a = avg(amount)  h = max(amount)  l = list(ip) }
+        alert "{user}" { n = n  a = a  h = h  l = l } }""",
+        [
+            (0, "A", {"amount": 1, "ip": "x"}),
+            (4, "A", {"amount": 0.5}),
+            (7, "A", {"amount": "odd"}),
+        ],
+        [(8, "A", {"amount": 3, "ip": "y"}), (11, "A", {"amount": 2}), (40, "Z", {})],
+    ),
     "session": Case(
         """rule r { by user aggregate A over session gap 5s max 20s { n = count()  a = avg(amount) }
         alert "{user}" { n = n  a = a } }""",
@@ -164,20 +175,40 @@ def made(case: Case) -> dict[str, Any]:
     }
 
 
-def made_in_pieces(case: Case) -> dict[str, Any]:
-    """The fixture of a case whose histories count as large: as a store gives them back."""
-    segments.LARGE, segments.SEALED = 4, 2
+def made_in_pieces(case: Case, kind: str = "runs") -> dict[str, Any]:
+    """The fixture of a case whose states count as large: as a store gives them back."""
+    segments.LARGE, segments.SEALED = window_codec.LARGE, window_codec.SEALED = 4, 2
     store = MemoryStore()
     engine = Engine(cep.loads(case.rules), state=store, checkpoint_every=0)
     for event in case.before:
         run(engine, [event])
         engine.checkpoint()
     fixture = made(case)
-    fixture["kept"]["states"] = [["runs", "r", key, text] for _, key, text in store.load().states()]
+    fixture["kept"]["states"] = [[kind, "r", key, text] for _, key, text in store.load().states()]
     return fixture
 
 
+WIDE = Case(
+    """rule r { by user aggregate A over sliding 10s {
+      n = count()  t = sum(amount)  h = max(amount) } having n >= 3 and t < 8
+    alert "{user}: {t}" { n = n  h = h } }""",
+    [(i, "A", {"amount": i % 3}) for i in range(30)],
+    [(31, "A", {"amount": 3}), (50, "Z", {})],
+)
+"""A window the first pieces of which are gone."""
+
+WINDOWS = ("sliding", "tumbling", "hopping", "session", "last_events")
+"""Cases of windows, which have formats of their own."""
+
+
 def main() -> None:
+    for name in WINDOWS:
+        path = FOLDER / f"windows-{window_codec.FORMAT}-{name}.json"
+        if not path.exists():
+            path.write_text(json.dumps(made(CASES[name]), indent=1) + "\n")
+    path = FOLDER / f"windows-{window_codec.FORMAT}-pieces.json"
+    if not path.exists():
+        path.write_text(json.dumps(made_in_pieces(WIDE, "windows"), indent=1) + "\n")
     path = FOLDER / f"format-{IN_PIECES}-pieces.json"
     if not path.exists():
         path.write_text(json.dumps(made_in_pieces(LARGE), indent=1) + "\n")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from make_fixtures import CASES, FOLDER, made, run
+from make_fixtures import CASES, FOLDER, WINDOWS, made, run
 
 import cep
 from cep.engine import Engine
+from cep.state import window_codec
 from cep.state.codec import FORMAT, FORMATS, UnreadableState
 from cep.state.snapshot import restore
 
-FIXTURES = sorted(FOLDER.glob("format-*.json"))
+FIXTURES = sorted([*FOLDER.glob("format-*.json"), *FOLDER.glob("windows-*.json")])
 
 
 def stored(path) -> tuple[Engine, dict]:
@@ -36,6 +37,8 @@ def test_what_comes_later_depends_on_the_state(name) -> None:
 
 def test_every_form_of_the_present_format_has_a_fixture() -> None:
     assert {path.stem for path in FIXTURES} >= {f"format-{FORMAT}-{name}" for name in CASES}
+    present = {f"windows-{window_codec.FORMAT}-{name}" for name in (*WINDOWS, "pieces")}
+    assert {path.stem for path in FIXTURES} >= present
     kept = [json.loads(path.read_text())["kept"]["states"] for path in FIXTURES]
     kinds = {kind for states in kept for kind, *_ in states}
     assert kinds == {"runs", "windows", "dedup", "tables", "repeats"}

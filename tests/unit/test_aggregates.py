@@ -104,7 +104,20 @@ def test_boxed_values_are_taken_for_what_they_are() -> None:
 
 def test_a_sum_beyond_all_floats_is_infinite() -> None:
     assert aggregates.sum([1.7e308, 1.7e308]) == math.inf
-    assert aggregates.avg([1.7e308, 1.7e308]) == math.inf
+
+
+def test_a_mean_is_there_where_the_sum_is_larger_than_any_float() -> None:
+    assert aggregates.avg([1e308, 1e308]) == 1e308
+    assert aggregates.avg([-1e308, -1.7e308, -1.5e308]) == -1.4e308
+    window = ACCUMULATORS["avg"]()
+    for value in (1e308, 1e308, 1.5e308):
+        window.add(value)
+    window.remove(1e308)
+    assert window.result() == 1.25e308
+
+
+def test_a_percentile_is_there_where_the_distance_is_larger_than_any_float() -> None:
+    assert aggregates.median([-1e308, 1.5e308]) == pytest.approx(2.5e307)
 
 
 finite_floats = st.floats(allow_nan=False, allow_infinity=False)

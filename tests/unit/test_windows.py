@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from cep.runtime import aggregates
 from cep.runtime.aggregates import factory
 from cep.runtime.careful import Careful
-from cep.runtime.windows import Bucket, Window, WindowPlan, grid
+from cep.runtime.windows import (
+    NEVER,
+    Buckets,
+    Closing,
+    Grid,
+    Panes,
+    Sliding,
+    Window,
+    WindowPlan,
+)
 
 LISTS = (factory("list"),)
 DAY = 86_400_000_000
@@ -23,104 +32,118 @@ def plan(kind: str, **lengths: Any) -> WindowPlan:
     return WindowPlan(kind, LISTS, Careful(), **lengths)
 
 
-def held(buckets: list[Bucket]) -> list[Any]:
-    return [bucket.results()[0] for bucket in buckets]
+def closed(window: Window, now: int) -> list[list[Any]]:
+    """What the windows hold that close at a moment."""
+    assert isinstance(window, Closing)
+    return [bucket.results()[0] for bucket in window.on_time(now)]
 
 
-def test_an_event_leaves_a_sliding_window_when_the_clock_passes_its_end() -> None:
-    window = plan("sliding", size=10).new()
-    window.on_event(0, (1,))
-    assert held(window.on_event(10, (2,))) == [[1, 2]]
-    assert window.next_due() == 10
-    assert held(window.on_time(10)) == [[2]]
-    assert window.on_time(19) == []
-    assert window.on_time(20) == []
-    assert window.is_empty
+def open_ones(window: Window, clock: int = -NEVER) -> list[tuple[int, int, list[Any]]]:
+    assert isinstance(window, Closing)
+    return [(b.start, b.end, b.results()[0]) for b in window.open_ones(clock)]
+
+
+def filled(made_by: WindowPlan, *events: tuple[int, Any]) -> Window:
+    window = made_by.new("k")
+    for t, value in events:
+        window.on_event(t, (value,))
+    return window
+
+
+def test_a_sliding_window_lets_go_of_what_is_too_old() -> None:
+    window = filled(plan("sliding", size=10), (0, 1), (0, 2), (10, 3))
+    assert isinstance(window, Sliding)
+    assert window.results() == [[1, 2, 3]]
+    assert (window.next_due(), window.ends()) == (10, 20)
+    window.forget_until(0)
+    assert window.results() == [[3]]
+    assert (window.first, window.last, window.count) == (10, 10, 1)
+    window.forget_until(10)
+    assert window.first is None
     assert window.next_due() is None
 
 
-def test_events_of_one_moment_leave_a_sliding_window_together() -> None:
-    window = plan("sliding", size=5).new()
-    for t, value in ((0, 1), (0, 2), (3, 3)):
-        window.on_event(t, (value,))
-    assert held(window.on_time(5)) == [[3]]
-
-
-def test_a_sliding_window_knows_its_bounds() -> None:
-    window = plan("sliding", size=10).new()
-    window.on_event(3, (1,))
-    (bucket,) = window.on_event(9, (2,))
-    assert (bucket.start, bucket.end, bucket.first, bucket.last, bucket.count) == (-1, 9, 3, 9, 2)
-    window.on_time(13)
-    assert (bucket.start, bucket.end, bucket.first, bucket.last, bucket.count) == (3, 13, 9, 9, 1)
-
-
-def test_an_empty_sliding_window_is_armed_again() -> None:
-    window = plan("sliding", size=10).new()
-    (bucket,) = window.on_event(0, (1,))
-    bucket.marked = True
-    window.on_time(10)
-    assert not bucket.marked
-
-
 def test_the_last_n_events() -> None:
-    window = plan("sliding_count", count=2).new()
-    found = [held(window.on_event(t, (t,))) for t in range(4)]
-    assert found == [[[0]], [[0, 1]], [[1, 2]], [[2, 3]]]
+    window = plan("sliding_count", count=2).new("k")
+    found = []
+    for t in range(4):
+        window.on_event(t, (t,))
+        found.append(window.results()[0])
+    assert found == [[0], [0, 1], [1, 2], [2, 3]]
     assert window.next_due() is None
 
 
 def test_a_bucket_ends_before_the_events_at_its_end() -> None:
-    window = plan("tumbling", size=10).new()
-    window.on_event(3, (1,))
-    window.on_event(9, (2,))
+    window = filled(plan("tumbling", size=10), (3, 1), (9, 2))
     assert window.next_due() == 10
-    closed = window.on_time(10)
-    assert held(closed) == [[1, 2]]
-    assert (closed[0].start, closed[0].end, closed[0].first) == (0, 10, 3)
-    assert held(window.on_event(10, (3,))) == [[3]]
+    assert open_ones(window) == [(0, 10, [1, 2])]
+    assert closed(window, 9) == []
+    assert closed(window, 10) == [[1, 2]]
+    window.on_event(10, (3,))
+    assert open_ones(window) == [(10, 20, [3])]
 
 
 def test_buckets_before_the_epoch_are_aligned_too() -> None:
-    (bucket,) = plan("tumbling", size=10).new().on_event(-1, (1,))
-    assert (bucket.start, bucket.end) == (-10, 0)
+    assert open_ones(filled(plan("tumbling", size=10), (-1, 1))) == [(-10, 0, [1])]
 
 
-def test_hopping_windows_overlap() -> None:
-    window = plan("hopping", size=10, step=5).new()
-    assert [(b.start, b.end) for b in window.on_event(7, (1,))] == [(0, 10), (5, 15)]
-    assert held(window.on_event(9, (2,))) == [[1, 2], [1, 2]]
-    assert held(window.on_time(10)) == [[1, 2]]
-    assert held(window.on_event(12, (3,))) == [[1, 2, 3], [3]]
-    assert held(window.on_time(15)) == [[1, 2, 3]]
+@pytest.mark.parametrize("updates", [False, True], ids=["panes", "buckets"])
+def test_hopping_windows_overlap(updates: bool) -> None:
+    window = filled(plan("hopping", size=10, step=5, updates=updates), (7, 1))
+    assert isinstance(window, Buckets if updates else Panes)
+    assert open_ones(window) == [(0, 10, [1]), (5, 15, [1])]
+    window.on_event(9, (2,))
+    assert open_ones(window) == [(0, 10, [1, 2]), (5, 15, [1, 2])]
+    assert closed(window, 10) == [[1, 2]]
+    window.on_event(12, (3,))
+    assert open_ones(window, 12) == [(5, 15, [1, 2, 3]), (10, 20, [3])]
+    assert closed(window, 15) == [[1, 2, 3]]
+    assert closed(window, 20) == [[3]]
+    assert window.first is None
 
 
 def test_hopping_windows_may_leave_gaps() -> None:
-    window = plan("hopping", size=2, step=10).new()
-    assert window.on_event(5, (1,)) == []
-    assert window.is_empty
-    assert held(window.on_event(11, (2,))) == [[2]]
+    window = filled(plan("hopping", size=2, step=10), (5, 1))
+    assert window.first is None
+    window.on_event(11, (2,))
+    assert open_ones(window) == [(10, 12, [2])]
+
+
+def test_a_window_that_holds_what_one_without_news_held_is_passed_over() -> None:
+    window = filled(plan("hopping", size=100, step=1), (0, 1))
+    assert isinstance(window, Panes)
+    for time in (1, 2):
+        assert window.next_due() == time
+        assert closed(window, time) == [[1]]
+        window.pass_over()
+    assert window.next_due() == 100
+    window.on_event(50, (2,))
+    for time in (51, 52):
+        assert window.next_due() == time
+        assert closed(window, time) == [[1, 2]]
+        window.pass_over()
+    assert window.next_due() == 100
+    assert closed(window, 100) == [[1, 2]]
+    window.pass_over()
+    assert window.next_due() == 101
+    assert closed(window, 101) == [[2]]
 
 
 def test_a_gap_of_exactly_the_gap_belongs_to_the_session() -> None:
-    window = plan("session", size=5).new()
-    window.on_event(0, (1,))
+    window = filled(plan("session", size=5), (0, 1))
     assert window.next_due() == 5
-    assert held(window.on_event(5, (2,))) == [[1, 2]]
+    window.on_event(5, (2,))
     assert window.next_due() == 10
-    assert window.on_time(9) == []
-    closed = window.on_time(10)
-    assert held(closed) == [[1, 2]]
-    assert (closed[0].start, closed[0].end) == (0, 5)
-    assert window.is_empty
+    assert closed(window, 9) == []
+    assert open_ones(window) == [(0, 5, [1, 2])]
+    assert closed(window, 10) == [[1, 2]]
+    assert window.first is None
 
 
 def test_a_session_lasts_no_longer_than_its_maximum() -> None:
-    window = plan("session", size=5, maximum=8).new()
-    for t in (0, 4, 8):
-        window.on_event(t, (t,))
+    window = filled(plan("session", size=5, maximum=8), (0, 0), (4, 4), (8, 8))
     assert window.next_due() == 8
-    assert held(window.on_time(8)) == [[0, 4, 8]]
+    assert closed(window, 8) == [[0, 4, 8]]
 
 
 def micros(text: str) -> int:
@@ -140,7 +163,7 @@ def micros(text: str) -> int:
 def test_days_go_from_local_midnight_to_local_midnight(
     zone: str, t: str, start: str, end: str
 ) -> None:
-    places = grid(DAY, DAY, zone)
+    places = Grid(DAY, DAY, zone)
     assert places(micros(t)) == [(micros(start), micros(end))]
     assert places(micros(start)) == [(micros(start), micros(end))]
     assert places(micros(end) - 1) == [(micros(start), micros(end))]
@@ -148,7 +171,7 @@ def test_days_go_from_local_midnight_to_local_midnight(
 
 
 def test_windows_of_several_days_overlap_in_local_days() -> None:
-    places = grid(2 * DAY, DAY, "Europe/Paris")
+    places = Grid(2 * DAY, DAY, "Europe/Paris")
     found = places(micros("2026-03-29T12:00"))
     assert found == [
         (micros("2026-03-27T23:00"), micros("2026-03-29T22:00")),
@@ -157,49 +180,56 @@ def test_windows_of_several_days_overlap_in_local_days() -> None:
 
 
 def test_a_time_zone_does_not_shift_hours() -> None:
-    assert grid(DAY // 24, DAY // 24, "+05:30")(DAY // 24 + 1) == [(DAY // 24, DAY // 12)]
+    assert Grid(DAY // 24, DAY // 24, "+05:30")(DAY // 24 + 1) == [(DAY // 24, DAY // 12)]
 
 
 @pytest.mark.parametrize("t", [-62_135_596_800_000_000, 253_402_300_799_999_999])
 def test_the_ends_of_the_calendar_have_days(t: int) -> None:
     for zone in ("Asia/Tokyo", "America/New_York"):
-        ((start, end),) = grid(DAY, DAY, zone)(t)
+        ((start, end),) = Grid(DAY, DAY, zone)(t)
         assert start <= t < end
 
 
 def test_a_value_that_does_not_fit_is_counted_and_makes_its_aggregate_null() -> None:
     careful = Careful()
-    both = (factory("sum"), factory("count"))
-    window = WindowPlan("sliding", both, careful, size=10).new()
-    window.on_event(0, ("x", True))
-    (bucket,) = window.on_event(5, (2, True))
-    assert bucket.results() == [None, 2]
+    made_by = WindowPlan(
+        "sliding", (factory("sum"), factory("count")), careful, size=10, slots=(0, 0)
+    )
+    window = made_by.new("k")
+    window.on_event(0, ("x",))
+    window.on_event(5, (2,))
+    assert window.results() == [None, 2]
     assert careful.failures == 1
-    window = reloaded(window, WindowPlan("sliding", both, careful, size=10))
-    (bucket,) = window.on_time(10)
-    assert bucket.results() == [2, 1]
+    window = reloaded(window, made_by)
+    assert window.results() == [None, 2]
+    assert isinstance(window, Sliding)
+    window.forget_until(0)
+    assert window.results() == [2, 1]
     assert careful.failures == 1
 
 
 def test_where_of_an_aggregate_leaves_values_out() -> None:
-    window = WindowPlan("sliding", (factory("count"), factory("count")), Careful(), size=10).new()
+    window = WindowPlan("sliding", (factory("count"), factory("count")), Careful(), size=10).new(0)
     window.on_event(0, (None, True))
-    (bucket,) = window.on_event(1, (True, True))
-    assert bucket.results() == [1, 2]
+    window.on_event(1, (True, True))
+    assert window.results() == [1, 2]
 
 
 def test_impossible_constants_make_an_aggregate_null() -> None:
     for make in (factory("percentile", extra=(101,)), factory("rate"), factory("top", extra=(-1,))):
-        bucket = WindowPlan("sliding", (make,), Careful(), size=1).bucket(0, 1)
-        bucket.add(0, (True,))
-        assert bucket.results() == [None]
+        window = WindowPlan("sliding", (make,), Careful(), size=1).new("k")
+        window.on_event(0, (True,))
+        assert window.results() == [None]
 
 
 def reloaded(window: Window, made_by: WindowPlan) -> Window:
-    dumped = json.loads(json.dumps(window.dump()))
-    fresh = made_by.new()
-    fresh.load(dumped)
-    assert json.loads(json.dumps(fresh.dump())) == dumped
+    dumped, items = window.dump(), [window.item_row(item) for item in window.items]
+    stored = json.loads(json.dumps([dumped, items]))
+    fresh = made_by.new(window.key)
+    fresh.load(*stored)
+    again = [fresh.dump(), [fresh.item_row(item) for item in fresh.items]]
+    assert json.loads(json.dumps(again)) == stored
+    assert fresh.next_due() == window.next_due()
     return fresh
 
 
@@ -220,6 +250,7 @@ def expected(events: list[Any]) -> list[Any]:
     return [*results, aggregates.count_distinct(events), aggregates.top(events, 2)]
 
 
+@pytest.mark.parametrize("updates", [False, True])
 @pytest.mark.parametrize("kind", sorted(PLANS))
 @settings(max_examples=80, deadline=None)
 @given(
@@ -227,37 +258,60 @@ def expected(events: list[Any]) -> list[Any]:
     reload=st.booleans(),
 )
 def test_windows_hold_what_their_definition_says(
-    kind: str, gaps: list[tuple[int, Any]], reload: bool
+    kind: str, updates: bool, gaps: list[tuple[int, Any]], reload: bool
 ) -> None:
-    shape = WindowPlan(kind, MAKERS, Careful(), **PLANS[kind])  # type: ignore[arg-type]
-    window = shape.new()
+    shape = WindowPlan(
+        kind,
+        MAKERS,
+        Careful(),
+        slots=(0,) * len(MAKERS),
+        updates=updates,
+        **PLANS[kind],  # type: ignore[arg-type]
+    )
+    window = shape.new("k")
     events: list[tuple[int, Any]] = []
     t = 0
     for gap, value in gaps:
         t += gap
         while (due := window.next_due()) is not None and due + shape.inclusive <= t:
-            for bucket in window.on_time(due):
-                check(kind, bucket, events, due + shape.inclusive)
+            check_due(kind, window, events, due)
         if reload:
             window = reloaded(window, shape)
         events.append((t, value))
-        for bucket in window.on_event(t, (value,) * len(MAKERS)):
-            check(kind, bucket, events, t)
+        window.on_event(t, (value,))
+        if isinstance(window, Sliding):
+            check_sliding(kind, window, events, t)
+        else:
+            assert isinstance(window, Closing)
+            for bucket in window.open_ones(t):
+                check_bucket(kind, bucket, events)
 
 
-def check(kind: str, bucket: Bucket, events: list[tuple[int, Any]], now: int) -> None:
-    lengths = PLANS[kind]
-    if kind == "sliding_count":
-        inside = events[-3:]
-    elif kind == "sliding":
-        inside = [(t, v) for t, v in events if now - t <= lengths["size"]]
-    elif kind == "session":
-        inside = session(events)
+def check_due(kind: str, window: Window, events: list[tuple[int, Any]], due: int) -> None:
+    if isinstance(window, Sliding):
+        window.forget_until(due - PLANS[kind]["size"])
+        if window.first is not None:
+            check_sliding(kind, window, events, due + 1)
     else:
-        inside = [(t, v) for t, v in events if bucket.start <= t < bucket.end]
-    assert bucket.count == len(inside)
-    assert (bucket.first, bucket.last) == (inside[0][0], inside[-1][0])
-    assert bucket.results() == expected([value for _, value in inside])
+        assert isinstance(window, Closing)
+        for bucket in window.on_time(due):
+            check_bucket(kind, bucket, events)
+
+
+def check_sliding(kind: str, window: Sliding, events: list[tuple[int, Any]], now: int) -> None:
+    inside = [(t, v) for t, v in events if now - t <= PLANS[kind].get("size", now)]
+    check_fold(window, inside[-3:] if kind == "sliding_count" else inside)
+
+
+def check_bucket(kind: str, bucket: Any, events: list[tuple[int, Any]]) -> None:
+    inside = [(t, v) for t, v in events if bucket.start <= t < bucket.end]
+    check_fold(bucket, session(events) if kind == "session" else inside)
+
+
+def check_fold(held: Any, inside: list[tuple[int, Any]]) -> None:
+    assert held.count in (len(inside), 0)  # 0: of several panes
+    assert (held.first, held.last) == (inside[0][0], inside[-1][0])
+    assert held.results() == expected([value for _, value in inside])
 
 
 def session(events: list[tuple[int, Any]]) -> list[tuple[int, Any]]:

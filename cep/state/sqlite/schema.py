@@ -118,6 +118,20 @@ _EVENTS = """(
         ) as event)"""
 """SQL: the events that runs have taken so far, as they came."""
 
+_HELD = """(
+        select json_group_array(json(value)) from (
+            select value, row_number() over () as place from (
+                select item.value from (
+                    select content from _segments where row = s.number order by number
+                ) as g, json_each(g.content, '$.i') as item
+                union all select value from json_each(s.state, '$.i')))
+        where place > coalesce(json_extract(s.state, '$.x'), 0))"""
+"""SQL: what a window holds one after the other."""
+
+_WINDOW = f"""case when json_extract(s.state, '$.f') = 1 then json_extract(s.state, '$.d')
+        else json_set(json_extract(s.state, '$.d'), '$.holds', json({_HELD})) end"""
+"""SQL: what a window holds."""
+
 _SIZE = """(length(s.key) + length(s.state) + coalesce(
         (select sum(length(content)) from _segments where row = s.number), 0))"""
 """SQL: the characters of a state with its key."""
@@ -174,7 +188,7 @@ VIEWS = {
     {_states_of("dedup")} where s.runs > 0""",
     "windows": f"""
     select r.name as rule, r.version, s.key, s.runs as events, {_iso("s.first_us")} as first,
-        {_iso("s.due_us")} as due, json_extract(s.state, '$.d') as content
+        {_iso(_ENDS)} as due, {_WINDOW} as content
     {_states_of("windows")}""",
     "tables": f"""
     select o.name as "table", s.key, {_iso("s.first_us")} as time, {_FIELDS} as "row",

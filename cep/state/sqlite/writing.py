@@ -130,7 +130,9 @@ class Writing:
                     packed = _packed(some)
                     self._connection.execute(_SAVE, {"owner": number, "step": step, **packed})
                     size += len(packed["states"])
-            size += sum(self._write_segments(number, row) for row in changed if row.segments)
+            size += sum(
+                self._write_segments(number, row) for row in changed if row.segments or row.dropped
+            )
             rows += len(changed)
         return rows, size
 
@@ -140,13 +142,18 @@ class Writing:
             self._connection.execute(statement, (owner, piece))
 
     def _write_segments(self, owner: int, row: StateRow) -> int:
-        """Adds the further pieces of a state that has been written; gives how many characters."""
+        """Adds the further pieces of a state that has been written, behind those that still belong
+        to it; gives how many characters."""
         self._has_segments = True
         run = self._connection.execute
         find = "select number from _states where owner = ? and key = ?"
         (state,) = run(find, (owner, row.key)).fetchone()
-        run("delete from _segments where row = ? and number >= ?", (state, row.sealed))
-        for number, content in enumerate(row.segments, row.sealed):
+        oldest = "select coalesce(min(number), 0) from _segments where row = ?"
+        first = run(oldest, (state,)).fetchone()[0] + row.dropped
+        end = first + row.sealed
+        others = "delete from _segments where row = ? and not (number >= ? and number < ?)"
+        run(others, (state, first, end))
+        for number, content in enumerate(row.segments, end):
             run("insert into _segments values (?, ?, ?)", (state, number, content))
         return sum(map(len, row.segments))
 
