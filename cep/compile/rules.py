@@ -354,6 +354,7 @@ def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
         timeouts=rule.timeout_alert is not None or bool(rule.timeout_emit),
         dedup=rule.dedup.duration if rule.dedup is not None else None,
         reports=rule.reports,
+        is_strict_row=automaton.is_strict_row,
     )
 
 

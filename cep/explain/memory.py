@@ -14,7 +14,7 @@ from cep.compile.rules import CompiledRule, window_plan
 from cep.event import EventShape
 from cep.explain.bounds import is_stateless
 from cep.runtime.careful import Careful
-from cep.runtime.rule import RulePlan, state_type
+from cep.runtime.rule import RulePlan
 from cep.runtime.runs import FIRST_VARIABLE
 from dsl import checked
 
@@ -40,7 +40,7 @@ def memory(compiled: CompiledRule, shape: EventShape) -> list[str]:
 
 
 def _key(plan: RulePlan) -> int:
-    state = state_type(len(plan.slots), len(plan.quiet), is_bare=plan.is_bare)()
+    state = plan.state_type()()
     state.key = "a key, some"
     return ENTRY + Sizes().of(state)
 

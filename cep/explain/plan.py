@@ -64,7 +64,9 @@ def _state(state: State, automaton: Automaton) -> Iterator[str]:
     yield f"  s{state.index}: {FORMS[state.form].format(by=by)}"
     if state.variables:
         yield f"    holds {', '.join(map(_variable, state.variables))}"
-    if state.path:
+    if automaton.is_strict_row:
+        yield "    a run is the last events of its key, which all runs of the key share"
+    elif state.path:
         yield "    a run is kept as its events alone"
     for edge in state.edges:
         yield f"    {_edge(edge, automaton)}"

@@ -166,6 +166,11 @@ class Position:
     """Whether the event taken here is the first one of that group."""
 
 
+LONGEST_ROW = 30
+"""The runs of a longer strict row do not share their events: most of the members of a state would
+be empty for most keys."""
+
+
 @dataclass(frozen=True, slots=True)
 class StateKey:
     """What makes two states the same: what is open from here."""
@@ -268,6 +273,13 @@ class Automaton:
     def is_bare(self) -> bool:
         """Whether the runs of all states are kept as nothing but their events."""
         return bool(self.states) and all(state.path for state in self.states)
+
+    @property
+    def is_strict_row(self) -> bool:
+        """Whether bare runs are the last events of their key, since each event is taken or ends
+        them, so that the runs of all states can share these."""
+        alone = all(state.form == "single" for state in self.states)
+        return self.is_bare and alone and len(self.states) <= LONGEST_ROW
 
     @property
     def keep(self) -> int | None:

@@ -5,9 +5,9 @@ Absences, ends of repetitions and events that are passed over close edges, which
 states. For each state the live variables are computed (backwards, to a fixed point, as in any
 compiler), and from these the form in which its runs are kept:
 
+* **single**: a strict place with one way in, so a key never has more than one run there.
 * **one**: nothing of a run can be seen any more. All runs are one group, moved in one step.
 * **hash**: one value can be seen, and the next steps ask for equality with it. One group a value.
-* **single**: a strict place with one way in, so a key never has more than one run there.
 * **list**: anything else. Runs one by one.
 
 In a plain row of steps a run is kept as nothing but the events that it has taken (`State.path`):
@@ -314,8 +314,8 @@ def _find_single(automaton: Automaton) -> None:
     for state in sorted(automaton.states, key=lambda state: state.rank):
         came = ways[state.index]
         one_way_in = len(came) == 1 and (came[0] is None or came[0].form == "single")
-        if one_way_in and state.form == "list" and state.is_strict and state.after_pass is None:
-            state.form = "single"
+        if one_way_in and state.is_strict and state.after_pass is None:
+            state.form, state.hash_variable = "single", None
 
 
 def _note_way(

@@ -3,8 +3,9 @@
 So are the runs of a plain row of steps (`cep.plan.states.find_paths`). Which position took an event
 is told by its place, what later conditions see of it stands in it, and which run began before which
 by the places at which they wait: what is further on began earlier, and so did what stands before it
-in a list. Where a run must look as all others do (in a checkpoint, or when the oldest are dropped),
-it is made a chain of nodes, with numbers that tell no more than this order.
+in a list. In a strict row the runs share their events (`shared_run`). Where a run must look as all
+others do (in a checkpoint, or when the oldest are dropped), it is made a chain of nodes, with
+numbers that tell no more than this order.
 """
 
 from __future__ import annotations
@@ -35,6 +36,29 @@ def runs_in(held: Any) -> list[Run]:
     if held is None:
         return []
     return held if held.__class__ is list else [held]
+
+
+def shared_run(length: int) -> property:
+    """The run that waits after so many events, in a state whose runs share their events (a strict
+    row): these are the last ones of the key, `e1` the newest, and bit `length - 1` of `waits` tells
+    whether there is such a run."""
+    bit = 1 << length - 1
+    names = [f"e{place}" for place in range(length, 0, -1)]
+
+    def read(state: Any) -> Run | None:
+        if not state.waits & bit:
+            return None
+        return tuple([getattr(state, name) for name in names])
+
+    def write(state: Any, run: Run | None) -> None:
+        if run is None:
+            state.waits &= ~bit
+            return
+        state.waits |= bit
+        for name, event in zip(names, run, strict=True):
+            setattr(state, name, event)
+
+    return property(read, write)
 
 
 def as_nodes(state: Any, held: Any, kind: BareRuns) -> list[Node]:

@@ -80,11 +80,18 @@ class RulePlan:
     timeouts: bool
     dedup: int | None
     reports: bool
+    is_strict_row: bool = False
 
     @property
     def is_bare(self) -> bool:
         """Whether runs are kept as nothing but their events (`cep.runtime.bare`)."""
         return bool(self.slots) and all(slot.bare is not None for slot in self.slots)
+
+    def state_type(self) -> Any:
+        """The class of the states of its keys."""
+        lengths = [len(slot.bare.path) for slot in self.slots if slot.bare is not None]
+        shared = tuple(lengths) if self.is_strict_row else ()
+        return state_type(len(self.slots), len(self.quiet), is_bare=self.is_bare, shared=shared)
 
 
 CROWD = 100
@@ -108,7 +115,7 @@ class RuleRun(Reporting):
     ) -> None:
         super().__init__(form, order, timers, out, emitted, plan.dedup)
         self.plan = plan
-        self.State = state_type(len(plan.slots), len(plan.quiet), is_bare=plan.is_bare)
+        self.State = plan.state_type()
         having = self._having if form.having is not None else None
         self.selection = Selection(plan.layout, plan.skip, having)
         lives = [length for length in (plan.within, plan.keep) if length is not None]
@@ -196,7 +203,12 @@ class RuleRun(Reporting):
         """`finish` where runs are bare: they are complete in the order in which they began, and
         what a skip drops is no longer there."""
         skips = self.plan.skip.kind != "nothing"
-        for run in finals[:1] if skips else finals:
+        chosen = finals[:1] if skips else finals
+        if self._plain:
+            self.matches += len(chosen)
+            self.out += [Match(self.form, "match", time, state.key, run) for run in chosen]
+            return skips
+        for run in chosen:
             self.report("match", state.key, time, run)
         return skips
 
@@ -689,17 +701,24 @@ def grain_of(lives: Sequence[int]) -> int:
 
 
 @lru_cache(maxsize=256)
-def state_type(slots: int, quiet: int, *, is_bare: bool = False) -> Any:
+def state_type(
+    slots: int, quiet: int, *, is_bare: bool = False, shared: tuple[int, ...] = ()
+) -> Any:
     """A class for the state of a key: its runs by automaton state (`s0`, …), when leading absences
     were last broken (`q0`, …), marks of dropped starts (`floor`, `dead`, `told`), when it wants to
     be woken, how many events it has seen (`number`, at the last cleaning `cleaned`), and in which
-    epoch it was last changed. Where runs are bare nothing is counted or marked.
+    epoch it was last changed. Where runs are bare nothing is counted or marked. `shared`: how many
+    events the run of each automaton state has, where they share them (`bare.shared_run`).
 
     A class with slots: CPython reads and writes these faster than anything else with names.
     """
     marks = {"dead": None, "told": None, "number": 0, "cleaned": 0}
     places = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
-    values = {"key": None, "floor": 0, "wake": 0, "epoch": 0, **dict.fromkeys(places)}
+    values: dict[str, Any] = {"key": None, "floor": 0, "wake": 0, "epoch": 0}
+    if shared:
+        values |= {"waits": 0, **dict.fromkeys(f"e{i}" for i in range(1, max(shared) + 1))}
+    else:
+        values |= dict.fromkeys(places)
     if not is_bare:
         values |= marks
     lines = [f"{name} = {value}" for name, value in marks.items() if name not in values]
@@ -707,7 +726,8 @@ def state_type(slots: int, quiet: int, *, is_bare: bool = False) -> Any:
     for value in (None, 0):
         names = [name for name in values if values[name] is value]
         lines.append("    " + " = ".join([*(f"self.{name}" for name in names), str(value)]))
-    namespace: dict[str, Any] = {}
+    lines += [f"s{i} = shared_run({length})" for i, length in enumerate(shared)]
+    namespace: dict[str, Any] = {"shared_run": bare.shared_run}
     exec("class State:\n" + "".join(f"    {line}\n" for line in lines), namespace)
     return namespace["State"]
 

@@ -75,6 +75,40 @@ def test_runs_are_told_apart_by_where_they_wait() -> None:
     assert [node[7:] for node in second] == [(5,), (7,)]
 
 
+STRICT = "rule r { by user sequence strict within 1h { a: A  b: B where n > a.n  c: C } alert '' }"
+
+
+def test_runs_of_a_strict_row_share_their_events() -> None:
+    program = cep.loads(STRICT.replace("a: A", "a: event")).program()
+    a, b, c = events(program, ("A", 0, 5), ("B", 1, 7), ("A", 2, 1))
+    program.run([a, b])
+    (run,) = program.rules
+    state = run.states["ann"]
+    assert (state.e2, state.e1, state.waits) == (a, b, 0b11)
+    assert (state.s0, state.s1) == ((b,), (a, b))
+    program.run([c])
+    assert (state.e1, state.s0, state.s1) == (c, (c,), None)
+
+
+def test_a_strict_row_is_held_by_its_places_as_any_other() -> None:
+    program = cep.loads(STRICT).program()
+    a, b, c = events(program, ("A", 0, 5), ("B", 1, 7), ("C", 2, 1))
+    program.run([a])
+    (run,) = program.rules
+    state = run.states["ann"]
+    state.s0, state.s1 = None, (a, b)
+    assert next(held_in(state, slot) for slot in run.plan.slots) is None
+    program.run([c])
+    assert len(program.take()) == 1
+    assert not run.holds(state)
+
+
+def test_a_long_strict_row_keeps_each_run_by_itself() -> None:
+    rule = "rule r {{ by user sequence strict within 1h {{ a: event{{{}}} }} alert '' }}"
+    shared = [cep.loads(rule.format(n)).compiled.rules[0].automaton.is_strict_row for n in (31, 32)]
+    assert shared == [True, False]
+
+
 def test_runs_whose_time_is_over_are_taken_out_when_the_key_is_woken() -> None:
     program = cep.loads(ROW).program()
     program.run(events(program, ("A", 0, 5), ("A", 50, 7)))

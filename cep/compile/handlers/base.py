@@ -16,6 +16,7 @@ from cep.plan.automaton import Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
 from cep.plan.states import edge_variables, group_bounds, place_of, reach_of, tracked
 from cep.plan.values import OwnAggregate, Tally
+from cep.runtime.rule import grain_of
 from cep.runtime.runs import FIRST_VARIABLE
 from dsl.checked import StepAggregate, Value
 
@@ -131,6 +132,23 @@ class HandlerBase:
         closes = any(s.key.close is not None and s.key.close.on_end for s in self.a.states)
         return closes or self.rule.timeout_alert is not None or bool(self.rule.timeout_emit)
 
+    def _arm_end(self) -> None:
+        """Wakes the key when the run's time is over: to the tick where something is reported then,
+        else in time to clean up."""
+        w = self.w
+        ends = [length for length in (self.a.within, self.rule.keep) if length is not None]
+        if not ends:
+            return
+        if self._tells_ends():
+            w(f"arm(st, t + {min(ends) + 1})")
+        else:
+            # Where runs wait their end has been asked for, and is not looked up: it lies far away.
+            waits_not = "not waits and " if self.a.is_strict_row else ""
+            with w.block(f"if {waits_not}not st.wake:"):
+                grain = grain_of(ends)
+                w(f"st.wake = wake = t + {grain + min(ends) + 1} - t % {grain}")
+                w("add(wake, run, st)")
+
     def _strict_states(self) -> bool:
         return any(state.is_strict for state in self.a.states)
 
@@ -210,7 +228,8 @@ class HandlerBase:
         if place is None:
             return "None"
         assert variable.argument is not None
-        return EventEnv(self.module.around, event=f"nd[{place}]").load(variable.argument)
+        event = f"st.e{len(state.path) - place}" if self.a.is_strict_row else f"nd[{place}]"
+        return EventEnv(self.module.around, event=event).load(variable.argument)
 
     def _push(self, slot: str, item: str) -> None:
         with self.w.block(f"if {slot} is None:"):

@@ -12,18 +12,17 @@ from cep.compile.environment import EventEnv
 from cep.compile.expressions import careful, careful_value, compute
 from cep.compile.handlers.base import DURABLE
 from cep.compile.handlers.closing import Closing
-from cep.compile.handlers.steps import Steps
+from cep.compile.handlers.strict_row import StrictRow
 from cep.compile.writer import Writer
 from cep.plan.automaton import Edge, Position
 from cep.plan.dispatch import Entry
-from cep.runtime.rule import grain_of
 from dsl.checked import Field, Value
 
 NO_EVENT = Entry(-1, None, None, {}, {})
 """The entry of a run that no event opens."""
 
 
-class Handler(Closing, Steps):
+class Handler(Closing, StrictRow):
     """One handler, from `def` to the end."""
 
     def write(self, out: Writer) -> None:
@@ -169,6 +168,19 @@ class Handler(Closing, Steps):
         opening = [edge for edge in self.a.openings if self._atom(edge) in self.tests]
         if self.rule.start == "latest" and opening:
             self.w("extended = False")
+        if self.a.is_strict_row:
+            self._move_row(opening)
+        else:
+            self._move(opening)
+        self._end()
+        text = self.w.text()
+        for name, length in (("low", self.a.within), ("low_keep", self.rule.keep)):
+            if re.search(rf"\b{name}\b", text):
+                out(f"{name} = t - {length}")
+        out.lines(text)
+
+    def _move(self, openings: list[Edge]) -> None:
+        """What becomes of the runs of the key, and whether the event opens one."""
         self._unless()
         self._absences()
         self._untils()
@@ -179,14 +191,8 @@ class Handler(Closing, Steps):
             self._visit(state)
             self.visited.add(state.index)
         self._merge_deferred()
-        self._open(opening)
+        self._open(openings)
         self._quiet()
-        self._end()
-        text = self.w.text()
-        for name, length in (("low", self.a.within), ("low_keep", self.rule.keep)):
-            if re.search(rf"\b{name}\b", text):
-                out(f"{name} = t - {length}")
-        out.lines(text)
 
     def _filters(self) -> None:
         """`x3 = …`: whether the event fits atom 3 by what stands in the event alone."""
@@ -307,21 +313,6 @@ class Handler(Closing, Steps):
         if self.a.entered[position.index] is not None:
             self._arm_end()
 
-    def _arm_end(self) -> None:
-        """Wakes the key when the run's time is over: to the tick where something is reported then,
-        else in time to clean up."""
-        w = self.w
-        ends = [length for length in (self.a.within, self.rule.keep) if length is not None]
-        if not ends:
-            return
-        if self._tells_ends():
-            w(f"arm(st, t + {min(ends) + 1})")
-        else:
-            with w.block("if not st.wake:"):
-                grain = grain_of(ends)
-                w(f"st.wake = wake = t + {grain + min(ends) + 1} - t % {grain}")
-                w("add(wake, run, st)")
-
     def _quiet(self) -> None:
         """A leading `no` remembers when its last event came."""
         for i, absence in enumerate(self.a.quiet):
@@ -343,8 +334,11 @@ class Handler(Closing, Steps):
                 call = f"finish(st, t, {found}, {low})"
                 if self.rule.skip == "past_last" and lists == ["done"]:
                     with w.block(f"if {call}:"):
-                        for state in self.a.states:
-                            w(f"st.s{state.index} = None")
+                        if self.a.is_strict_row:
+                            w("st.waits = 0")
+                        else:
+                            for state in self.a.states:
+                                w(f"st.s{state.index} = None")
                 elif self.rule.skip == "past_last":
                     with w.block(f"if {call}:"):
                         w("run.sweep(st)")

@@ -126,7 +126,7 @@ class Steps(HandlerBase):
         places = [
             state
             for state in self.order
-            if state.form == "single" and len(self._taken_edges(state)) == 1
+            if state.form == "single" and not state.path and len(self._taken_edges(state)) == 1
         ]
         if self.inside != "True" or len(places) < 2:
             return
@@ -135,32 +135,14 @@ class Steps(HandlerBase):
         alike = [state for state in places if self._what_is_asked(state) == wanted]
         if wanted is None or len(alike) < 2:
             return
-        if nearest.path:
-            self._any_of(alike)
-        else:
-            self.w(f"nd = {' or '.join(f'st.s{state.index}' for state in reversed(alike))}")
+        self.w(f"nd = {' or '.join(f'st.s{state.index}' for state in reversed(alike))}")
         self.w("asked = False")
         with self.w.block("if nd is not None:"):
-            if not nearest.path:
-                self._unpack(nearest)
+            self._unpack(nearest)
             (edge,) = self._taken_edges(nearest)
             test = self._edge_test(nearest, edge, self.a.positions[edge.target])
             self.w(f"asked = {test or 'True'}")
         self.shared = {state.index for state in alike}
-
-    def _any_of(self, states: list[State]) -> None:
-        """`nd`, a bare run in one of these states, and its variables: the same for all, but each
-        in another place."""
-        first, *others = reversed(states)
-        self._one_of(first)
-        for state in others:
-            with self.w.block("if nd is None:"):
-                self._one_of(state)
-
-    def _one_of(self, state: State) -> None:
-        self.w(f"nd = st.s{state.index}")
-        with self.w.block("if nd is not None:"):
-            self._unpack(state)
 
     def _what_is_asked(self, state: State) -> object:
         """What decides whether a run of a strict place takes the event, if that is the same for all
