@@ -35,7 +35,7 @@ _FOR = re.compile(r"(?m)^( *)for .*\n(?:\1 +.*\n)*")
 @lru_cache(maxsize=256)
 def calling_loop(find: str) -> Callable[..., Loop]:
     """Makes loops that call a handler: `find` is the code that finds the one of an event."""
-    return _made(
+    return made(
         f"""
 def make(get=None, handler=None, merged=None, default=None):
     def loop(program, events):
@@ -115,7 +115,8 @@ def _in_loop(body: str) -> str | None:
     return None if _RETURN.search(lines) else lines.rstrip("\n")
 
 
-def _made(text: str) -> Callable[..., Loop]:
+def made(text: str) -> Callable[..., Loop]:
+    """The function `make` of the code of a loop."""
     namespace: dict[str, Any] = {}
     exec(compile(text, "<loop>", "exec"), namespace)
     return namespace["make"]  # type: ignore[no-any-return]

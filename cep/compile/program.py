@@ -18,6 +18,7 @@ from typing import Any
 from cep.clock.timers import NEVER, Timers
 from cep.compile.environment import Placed
 from cep.compile.loop import Loop, calling_loop, own_loop
+from cep.compile.merging import Handler, Merging, Ordered, by_order, together
 from cep.compile.observers import CompiledObserver
 from cep.compile.rules import CompiledRule, CompiledRules, module, window_plan
 from cep.event import unbox
@@ -29,9 +30,6 @@ from cep.runtime.reporting import Emitted
 from cep.runtime.rule import RulePlan, RuleRun
 from cep.runtime.tables import AFTER_RULES, FileTable, Repeats, Rows, StreamTable
 from cep.runtime.window_rule import WindowRun
-
-Handler = Callable[[Any], None]
-Ordered = tuple[int, Handler]
 
 BEFORE_RULES = -1
 """Where the telling of repeats stands in the order of rules."""
@@ -294,20 +292,25 @@ class Program:
                         by_value.setdefault(value, []).append(item)
         if len(tables) > 1:
             # Also where gates let one rule in by several fields.
-            merged = _several_tables(tables, always)
-            return calling_loop("merged(e)")(merged=merged)
+            return Merging(tables, always, self._absent()).loop()
         if not tables:
             if not always:
                 return calling_loop("None")()
-            return calling_loop("handler")(handler=_together(always))
+            return calling_loop("handler")(handler=together(always))
         ((attribute, only),) = tables.items()
         if not always:
             self._find, self._value = only.get, attrgetter(attribute)
-        table = {
-            v: _together(sorted([*items, *always], key=_by_order)) for v, items in only.items()
-        }
-        default = _together(always) if always else None
+        table = {v: together(sorted([*items, *always], key=by_order)) for v, items in only.items()}
+        default = together(always) if always else None
         return calling_loop(f"get(e.{attribute})")(get=_getter(table, default), default=default)
+
+    def _absent(self) -> dict[str, str]:
+        """The code of what an attribute of an event holds where the field is missing."""
+        uses = self.shape.uses
+        return {
+            attribute: "UNSET" if uses[path].asks_missing else "None"
+            for path, attribute in self.shape.attributes.items()
+        }
 
 
 def _by_source(parts: Iterable[Part]) -> dict[str, list[Handler]]:
@@ -328,52 +331,6 @@ def _getter(table: Mapping[Any, Handler], default: Handler | None) -> Callable[[
     if default is None:
         return table.get
     return lambda value: table.get(value, default)
-
-
-def _together(items: Sequence[Ordered]) -> Handler:
-    """One handler that calls all of these, in the order of the rules."""
-    handlers = [handler for _, handler in items]
-    if len(handlers) == 1:
-        return handlers[0]
-
-    def all_of_them(event: Any) -> None:
-        for handler in handlers:
-            handler(event)
-
-    return all_of_them
-
-
-def _several_tables(
-    tables: Mapping[str, Mapping[Any, list[Ordered]]], always: list[Ordered]
-) -> Callable[[Any], Handler | None]:
-    """Rules that dispatch on different fields: one look-up a field, handlers in order of rules, a
-    rule that several fields let in once. Which handlers go together is found out once for each
-    combination that comes."""
-    lookups = [(attrgetter(attribute), table.get) for attribute, table in tables.items()]
-    known: dict[tuple[int, ...], Handler | None] = {}
-
-    def find(event: Any) -> Handler | None:
-        hits = []
-        for value_of, get in lookups:
-            try:
-                hits.append(get(value_of(event)))
-            except TypeError:
-                hits.append(None)
-        combination = tuple(map(id, hits))
-        try:
-            return known[combination]
-        except KeyError:
-            found = [*always, *(item for hit in hits if hit is not None for item in hit)]
-            found.sort(key=_by_order)
-            unique = list({id(handler): (order, handler) for order, handler in found}.values())
-            known[combination] = _together(unique) if unique else None
-            return known[combination]
-
-    return find
-
-
-def _by_order(item: Ordered) -> int:
-    return item[0]
 
 
 def match_format(

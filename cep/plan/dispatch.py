@@ -20,8 +20,12 @@ from dsl.checked import (
     Disjunction,
     Field,
     Value,
+    conjuncts,
 )
 from dsl.types import Type
+
+Gates = tuple[tuple[Path, tuple[object, ...]], ...]
+"""Fields, each with constants."""
 
 MOST = 2000
 """More constants than this in one rule are tested, not dispatched on."""
@@ -64,7 +68,7 @@ class Dispatch:
 
     path: Path | None
     entries: tuple[Entry, ...]
-    gates: tuple[tuple[Path, tuple[object, ...]], ...] = ()
+    gates: Gates = ()
 
 
 def dispatch(
@@ -141,31 +145,44 @@ class _Finder:
         origins = self._deciding()
         if not origins:
             return None
-        common = set.intersection(*(self._paths(origin) for origin in origins))
+        common = set.intersection(*(self._paths(origin.filters) for origin in origins))
         sized = [(len(self.constants(path)), path) for path in common]
         fitting = sorted(
             (size, path) for size, path in sized if size <= MOST and self._hashes_well(path)
         )
         return fitting[0][1] if fitting else None
 
-    def gates(self) -> tuple[tuple[Path, tuple[object, ...]], ...]:
-        """For each way to belong a field with constants; none where some way has none."""
+    def gates(self) -> Gates:
+        """For each way to belong a field with constants, or several of which one has them; none
+        where some way has none."""
         found: dict[Path, dict[object, None]] = {}
         for origin in self._deciding():
-            choices = []
-            for path in sorted(self._paths(origin)):
-                values = self._allowed_by(origin.filters, path) or []
-                if len(values) <= MOST and self._lets_through(path, values):
-                    choices.append((len(values), path, values))
-            if not choices:
+            gates = self._gates_of(origin.filters)
+            if gates is None:
                 return ()
-            _, path, values = min(choices, key=lambda choice: choice[:2])
-            found.setdefault(path, {}).update(dict.fromkeys(values))
+            for path, values in gates:
+                found.setdefault(path, {}).update(dict.fromkeys(values))
         return tuple((path, tuple(values)) for path, values in found.items())
 
-    def _paths(self, origin: Origin) -> set[Path]:
+    def _gates_of(self, conditions: Sequence[Value]) -> Gates | None:
+        """The fewest constants that let through every event for which all conditions are true."""
+        choices: list[Gates] = []
+        for path in sorted(self._paths(conditions)):
+            values = self._allowed_by(conditions, path) or []
+            if len(values) <= MOST and self._lets_through(path, values):
+                choices.append(((path, tuple(values)),))
+        for condition in conditions:
+            if isinstance(condition, Disjunction):
+                ways = [self._gates_of(conjuncts(part)) for part in condition.parts]
+                whole = [gate for way in ways if way is not None for gate in way]
+                if None not in ways:
+                    choices.append(tuple(whole))
+        return min(choices, key=_cost, default=None)
+
+    def _paths(self, conditions: Iterable[Value]) -> set[Path]:
+        """The fields that these conditions compare with constants."""
         found: set[Path] = set()
-        for condition in origin.filters:
+        for condition in conditions:
             for part in condition.walk():
                 if isinstance(part, Field) and self.allowed(condition, part.path) is not None:
                     found.add(part.path)
@@ -265,6 +282,11 @@ class _Finder:
             if settled != TRUE:
                 left.append(settled)
         return tuple(left)
+
+
+def _cost(gates: Gates) -> tuple[int, Gates]:
+    """Of gates that let the same through the ones with the fewest constants are the best."""
+    return sum(len(values) for _, values in gates), tuple((path, ()) for path, _ in gates)
 
 
 def mentioned(conditions: Iterable[Value]) -> Iterable[tuple[Path, Type, bool]]:

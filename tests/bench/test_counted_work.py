@@ -100,6 +100,20 @@ def test_an_event_does_not_feel_how_many_streams_are_united() -> None:
     assert many <= few + 0.1
 
 
+def test_a_stranger_costs_a_test_for_each_field_that_tells_sources_apart() -> None:
+    """Not the conditions of each rule, however many rules read these sources."""
+    sources = "\n".join(
+        f'stream s{i} from event where p{i} == "x" or q{i} == "x"' for i in range(5)
+    )
+    names = ", ".join(f"s{i}" for i in range(5))
+    rules = "\n".join(
+        f'rule r{i} {{ on a: every where size > {i} alert "{{a.size}}" }}' for i in range(40)
+    )
+    strangers = [{"type": "X", "size": 100, "time": i} for i in range(500)]
+    text = f"{sources}\nstream every from {names}\n{rules}"
+    assert lines_per_event(text, strangers) <= 10 + 10
+
+
 def test_what_is_written_for_a_kind_of_event_does_not_grow_with_the_streams() -> None:
     few, many = (
         len(rule.handlers) / streams
