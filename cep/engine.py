@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import accumulate, compress
 from os import PathLike, fspath
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -46,6 +45,7 @@ from cep.ruleset import Ruleset
 from cep.runtime.reporting import Reporting
 from cep.runtime.tables import FileTable
 from cep.sink.leftovers import late_record, reject_record
+from cep.skim import Skimmer
 from cep.source.base import BadRecord, Block, Reject, Source
 from cep.state.store import StateError
 
@@ -247,6 +247,7 @@ class Engine:
             compiled, files.rows, durable=self._durable, spills=self._max_memory is not None
         )
         self.ingest = Ingest(compiled, self._reject)
+        self._skimmer = Skimmer(self.ingest)
 
     def _keep(
         self,
@@ -616,6 +617,7 @@ class Engine:
         self.compiled = recompile(self.compiled, lists)
         self.program.replace(self.compiled)
         self.ingest = Ingest(self.compiled, self._reject)
+        self._skimmer = Skimmer(self.ingest)
 
     # ------------------------------------------------------------------ for sources
 
@@ -681,9 +683,12 @@ class Engine:
                 tracker.begin(block, self._order.seen(source))
             for reject in block.rejects if tracker is None else tracker.new_rejects(block):
                 self._reject(name, reject)
-            if not self._feed_in_order(source, block):
-                for events in self._decoded(name, block):
-                    self._run(self._order.push(source, self._placed(source, *events)))
+            try:
+                if not self._feed_in_order(source, block):
+                    for events in self._decoded(name, block):
+                        self._run(self._order.push(source, self._placed(source, *events)))
+            except BadRecord as error:  # columns that turn out to be broken when they are read
+                self._reject(name, Reject(block.offset, block.line_number, str(error), b""))
             self._report_late()
             self._caps.look(self.program, self._events, self._spill)
             if tracker is not None:
@@ -741,8 +746,11 @@ class Engine:
         name = self._names[source]
         for reject in block.rejects:
             self._reject(name, reject)
-        for events in self._decoded(name, block):
-            yield from self._placed(source, *events)
+        try:
+            for events in self._decoded(name, block):
+                yield from self._placed(source, *events)
+        except BadRecord as error:
+            self._reject(name, Reject(block.offset, block.line_number, str(error), b""))
 
     # ------------------------------------------------------------------ inside
 
@@ -762,7 +770,7 @@ class Engine:
     ) -> Iterator[tuple[list[Any], list[int], list[int], Sequence[Any]]]:
         """(events, times, positions, originals) of a block, rejects taken out; counts them."""
         for parts in self._parts(name, block):
-            self._count_in(parts[0], parts[3])
+            self._count_in(parts[3])
             if parts[0]:
                 yield parts
 
@@ -771,13 +779,13 @@ class Engine:
     ) -> Iterator[tuple[list[Any], list[int], list[int], Sequence[Any]]]:
         if block.lines:
             yield self.ingest.timed(name, block, *self.ingest.lines(name, block))
-        elif block.records:
+        elif block.ready:
             yield self.ingest.timed(name, block, *self.ingest.records(name, block))
 
-    def _count_in(self, events: Sequence[Any], originals: Sequence[Any]) -> None:
-        self._events += len(events)
+    def _count_in(self, originals: Sequence[Any]) -> None:
         if self.on_originals is not None:
             self.on_originals(originals)
+        self._events += len(originals)
 
     def _placed(
         self,
@@ -799,36 +807,23 @@ class Engine:
         return events
 
     def _feed_in_order(self, source: int, block: Block) -> bool:
-        """Takes a block of lines the short way, where it is open: one source without delay, and
-        events that come in order. Events that no rule can use only move the clock, so they are left
-        out before anything else is done with them. False: nothing was done."""
+        """Takes a block the short way, where it is open: one source without delay, and events that
+        come in order. False: nothing was done."""
         delay = self._delay_of(self._names[source])
-        if len(self._names) > 1 or delay or not block.lines or block.positions:
+        if len(self._names) > 1 or delay or self._order.holds(source):
+            return False  # with a delay before it may hold some without one now
+        known = self._identities.known(source)
+        skimmed = self._skimmer.skim(block, self.program.telling, known or "")
+        if skimmed is None or skimmed.first < self.program.time:
             return False
-        if not block.is_ascii:  # the decoder does not look at the bytes of fields it passes over
-            return False
-        if self._order.holds(source):  # there was a delay when these came
-            return False
-        decoded = self.ingest.in_order(block.lines)
-        if decoded is None:
-            return False
-        events, times, scale = decoded
-        if times[0] * scale < self.program.time:
-            return False
-        wanted, identity = [], self._identities.of(0, block.lines[0])
-        positions = accumulate(map(len, block.lines), initial=block.offset)
-        for event, time, position, line in compress(
-            zip(events, times, positions, block.lines, strict=False), self.program.useful(events)
-        ):
-            event.t = time * scale
-            event.pos = position
-            event.raw = line
-            event.src = identity
-            wanted.append(event)
-        self._count_in(events, block.lines)
-        self._order.pass_over(source, times[-1] * scale)
-        self._play(wanted)
-        self.program.advance(times[-1] * scale)
+        if known is None:
+            identity = self._identities.of(source, skimmed.originals[0])
+            for event in skimmed.events:
+                event.src = identity
+        self._count_in(skimmed.originals)
+        self._order.pass_over(source, skimmed.last)
+        self._play(skimmed.events)
+        self.program.advance(skimmed.last)
         return True
 
     def _event(self, item: Any) -> Any:

@@ -8,7 +8,8 @@ An event `e` has
 
 * `e.t`: its time, integer microseconds since the epoch, UTC;
 * `e.f0`, `e.f1`, …: one attribute for each mentioned path, None when null or missing;
-* `e.raw`: the original (the bytes of a JSON line, or the mapping a host gave), `e.src` and
+* `e.raw`: the original (the bytes of a JSON line, the mapping a host gave, or a row as
+  `Deferred`), `e.src` and
   `e.pos`: where it came from; `e.s`: the name of its derived stream, None for input events;
 * `e.r`, only where streams have a `dedup`: one bit for each of them that drops it as a repeat;
   `e.n0`, …, only where a `select` asks a table: its fields as they were when the event came.
@@ -21,8 +22,9 @@ with `>` as it stands, and `true` never passes for 1.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NoReturn
 
 import msgspec
@@ -116,6 +118,18 @@ def shallow(value: Any, levels: int = LEVELS) -> Any:
     return [changed.get(place, item) for place, item in enumerate(value)]
 
 
+class Deferred(msgspec.Struct, gc=False):
+    """The original of an event as a row, of which `record()` makes the mapping: few events are ever
+    shown."""
+
+    make: Callable[[Any], dict[str, object]]
+    row: Any
+
+    def record(self) -> dict[str, object]:
+        """The fields with their values."""
+        return self.make(self.row)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldUse:
     """How the rules use a field: as which type, and whether any asks `is missing` of it."""
@@ -145,6 +159,7 @@ class EventShape:
         self.notes = tuple(notes)
         """What is noted as `n0`, `n1`, …, by names that are the same in other rulesets too."""
         self.attributes = {path: f"f{i}" for i, path in enumerate(self.uses)}
+        self._paths = list(self.uses)
         self._nested = [path for path in self.uses if len(path) > 1]
         self._heads = list(dict.fromkeys(path[0] for path in self._nested))
         self.type: Any = self._struct(typed=True)
@@ -155,26 +170,34 @@ class EventShape:
             if use.type in _ALLOWED
         ]
 
-    def lacking(self, attributes: Collection[str]) -> Any:
-        """The struct for events that have no value in these fields: a line that has one does not
-        fit."""
-        return self._struct(typed=True, lacking=attributes)
+    def expecting(self, names: Sequence[str], lacking: Collection[str], *, bare: bool) -> Any:
+        """The struct for lines that have their fields in the order of `names`, which are found
+        faster then; a line that has one of those `lacking` does not fit. `bare`: without what the
+        engine knows of an event; `filled` makes whole events of these."""
+        return self._struct(typed=True, names=names, lacking=lacking, bare=bare)
 
-    def _struct(self, *, typed: bool, lacking: Collection[str] = ()) -> Any:
+    def _struct(
+        self,
+        *,
+        typed: bool,
+        names: Sequence[str] = (),
+        lacking: Collection[str] = (),
+        bare: bool = False,
+    ) -> Any:
         """A struct of the fields; the engine's own attributes have names no line can guess."""
         secret = secrets.token_hex(8)
-        names = {"t": int, "raw": Any, "src": str, "pos": int, "s": str | None}
-        defaults: dict[str, object] = {"t": 0, "raw": None, "src": "", "pos": -1, "s": None}
-        if self.marks_repeats:
-            names["r"] = int
-            defaults["r"] = 0
-        for i in range(len(self.notes)):
-            names[f"n{i}"] = Any
-            defaults[f"n{i}"] = None
-        rename = {name: f"{secret}.{name}" for name in names}
-        members: list[tuple[str, Any, Any]] = [
-            (name, names[name], default) for name, default in defaults.items()
+        own: list[tuple[str, Any, Any]] = [
+            ("t", int, 0),
+            ("raw", Any, None),
+            ("src", str, ""),
+            ("pos", int, -1),
+            ("s", str | None, None),
         ]
+        if self.marks_repeats:
+            own.append(("r", int, 0))
+        own += [(f"n{i}", Any, None) for i in range(len(self.notes))]
+        rename = {name: f"{secret}.{name}" for name, _, _ in own}
+        members: list[tuple[str, Any, Any]] = []
         for path, use in self.uses.items():
             python = _PYTHON_TYPES.get(use.type, Any) if typed and len(path) == 1 else Any
             attribute = self.attributes[path]
@@ -190,7 +213,11 @@ class EventShape:
             if (head,) not in self.uses:
                 rename[f"h{i}"] = head
                 members.append((f"h{i}", Any, None))
-        return msgspec.defstruct("Event", members, rename=rename, gc=False)
+        if names:
+            place = {name: i for i, name in enumerate(names)}
+            members.sort(key=lambda member: place.get(rename[member[0]], len(place)))
+        ordered = members if bare else [*members, *own] if names else [*own, *members]
+        return msgspec.defstruct("Event", ordered, rename=rename, gc=False)
 
     def settle(self, event: Any) -> None:
         """Puts the values of nested paths where compiled code reads them; boxes ill-typed ones.
@@ -226,6 +253,10 @@ class EventShape:
             value = value[name]
         return value
 
+    def path_of(self, attribute: str) -> Path:
+        """The path that an attribute holds the value of."""
+        return self._paths[int(attribute[1:])]
+
     def from_mapping(self, record: Mapping[str, Any]) -> Any:
         """An event of this shape from a mapping of field names to values; its time is not set."""
         event = self.type(raw=record)
@@ -239,6 +270,38 @@ class EventShape:
             setattr(event, self.attributes[path], value)
         return event
 
+    def from_columns(
+        self,
+        column: Callable[[Path], Sequence[object] | None],
+        times: Sequence[int],
+        originals: Sequence[Any],
+        source: str,
+        places: Iterable[int],
+    ) -> list[Any]:
+        """Events of whole columns, which cost much less than one by one. `column` gives the values
+        at a path, None where there are none at all."""
+        columns: list[Iterable[object]] = []
+        for path, use in self.uses.items():
+            values = column(path)
+            if values is None:
+                columns.append(repeat(UNSET if use.asks_missing else None))
+            else:
+                columns.append(_of_type(values, use))
+        return self.filled(columns, times, originals, source, places)
+
+    def filled(
+        self,
+        columns: Iterable[Iterable[object]],
+        times: Iterable[int],
+        originals: Iterable[Any],
+        source: str,
+        places: Iterable[int],
+    ) -> list[Any]:
+        """Events with these values, for each of `uses` in their order and as events have them."""
+        own: list[Iterable[object]] = [times, originals, repeat(source), places, repeat(None)]
+        own += [repeat(0)] * self.marks_repeats + [repeat(None)] * len(self.notes)
+        return list(map(self.type, *own, *columns))
+
     def retype(self, untyped: Any) -> Any:
         """An event that was decoded into `untyped` as one of `type`, ill-typed values boxed."""
         event = self.type()
@@ -249,6 +312,16 @@ class EventShape:
                 setattr(event, f"h{i}", getattr(untyped, f"h{i}"))
         self.settle(event)
         return event
+
+
+def _of_type(values: Sequence[object], use: FieldUse) -> Sequence[object]:
+    """The values of a column as an event has them."""
+    kinds, allowed = set(map(type, values)), _ALLOWED.get(use.type)
+    if allowed is not None and not kinds <= allowed:
+        values = [v if v.__class__ in allowed or v is UNSET else Odd(v) for v in values]
+    if use.asks_missing and type(None) in kinds:
+        values = [UNSET if value is None else value for value in values]
+    return values
 
 
 def lookup(record: Mapping[str, Any], path: Path) -> Any:

@@ -9,7 +9,7 @@ that does not fit is looked at again, with a careful reader.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
@@ -73,17 +73,13 @@ class EventTimes:
             ]
         return parse_times(values, rule.unit, rule.zone)
 
-    def in_order(
-        self, events: Sequence[Any], lacking: Container[str]
-    ) -> tuple[list[int], int] | None:
+    def in_order(self, events: Sequence[Any], values: list[Any]) -> tuple[list[int], int] | None:
         """The times of events that all have one and are in order already, as they stand there, and
-        what makes microseconds of them; else None. No event has a field of those `lacking`."""
-        rule = self.rules[0]
-        attribute = next((a for a in rule.attributes if a not in lacking), rule.attributes[-1])
-        values = list(map(attrgetter(attribute), events))
+        what makes microseconds of them; else None. `values`: of the first time field that any of
+        these events has."""
         scale = None
         if len(self.rules) == 1 and set(map(type, values)) == _INTEGERS:
-            scale = common_scale(values[0], values[-1], rule.unit)
+            scale = common_scale(values[0], values[-1], self.rules[0].unit)
         if scale is None:
             values, scale = self.read(events), 1
             if _NONE in set(map(type, values)):
@@ -151,18 +147,9 @@ class Ingest:
         self.on_reject = on_reject
         self._decode = msgspec.json.Decoder(self.shape.type).decode
         self._decode_untyped = msgspec.json.Decoder(self.shape.untyped).decode
-        paths = [p for r in self.times.rules for p in self._paths(r)]
-        self._time_keys = [
-            (self.shape.attributes[path], f'"{path[0]}"'.encode())
-            for path in dict.fromkeys(paths)
-            if len(path) == 1
-        ]
-        self._fast: Callable[[bytes], Any] | None = None
-        self._lacking: Sequence[str] = ()
 
     def _paths(self, rule: TimeRule) -> list[tuple[str, ...]]:
-        by_attribute = {attribute: path for path, attribute in self.shape.attributes.items()}
-        return [by_attribute[attribute] for attribute in rule.attributes]
+        return [self.shape.path_of(attribute) for attribute in rule.attributes]
 
     # ------------------------------------------------------------------ JSON lines
 
@@ -188,36 +175,11 @@ class Ingest:
         except (msgspec.DecodeError, RecursionError, ValueError):
             return self.shape.from_mapping(read_object(line))
 
-    def in_order(self, lines: Sequence[bytes]) -> tuple[list[Any], list[int], int] | None:
-        """Events of ASCII lines that are all good and in order, their raw times and what makes
-        microseconds of these; None where anything asks for a closer look."""
-        if self._fast is None:
-            self._expect_like(lines)
-            assert self._fast is not None
-        try:
-            events = list(map(self._fast, lines))
-        except (msgspec.MsgspecError, RecursionError):
-            if self._lacking:
-                self._lacking, self._fast = (), self._decode
-            return None
-        if self.shape.has_nested:
-            for event in events:
-                self.shape.settle(event)
-        times = self.times.in_order(events, self._lacking)
-        return None if times is None else (events, *times)
-
-    def _expect_like(self, lines: Sequence[bytes]) -> None:
-        """Chooses how lines are decoded from now on: as if none had a time field that none of these
-        has. A line that has one does not fit then, and ends that."""
-        data = b"".join(lines)
-        self._lacking = [attribute for attribute, name in self._time_keys if name not in data]
-        self._fast = msgspec.json.Decoder(self.shape.lacking(self._lacking)).decode
-
     def lines(self, source: str, block: Block) -> tuple[list[Any], list[int], Sequence[bytes]]:
         """Events, their positions and their lines, of a block of raw lines. Blank lines are passed
         over; lines that are no events are rejected."""
         lines = block.lines or []
-        positions = block.positions or list(accumulate(map(len, lines), initial=block.offset))
+        positions = list(block.positions or accumulate(map(len, lines), initial=block.offset))
         return self._carefully(source, block, lines, positions)
 
     def _carefully(
@@ -243,9 +205,9 @@ class Ingest:
         self, source: str, block: Block
     ) -> tuple[list[Any], list[int], Sequence[Mapping[str, Any]]]:
         """Events, positions and originals of a block of ready records."""
-        records = block.records or []
-        positions = block.positions or list(range(block.offset, block.offset + len(records)))
-        return list(map(self.shape.from_mapping, records)), positions, records
+        records = list(block.ready)
+        positions = block.positions or range(block.offset, block.offset + len(records))
+        return list(map(self.shape.from_mapping, records)), list(positions), records
 
     # ------------------------------------------------------------------ time
 
@@ -308,7 +270,7 @@ def _places(block: Block) -> Sequence[int]:
         return block.positions
     if block.lines is not None:
         return list(accumulate(map(len, block.lines), initial=block.offset))
-    return range(block.offset, block.offset + len(block.records or ()))
+    return range(block.offset, block.offset + len(block.ready))
 
 
 def _line_number(block: Block, index: int) -> int:

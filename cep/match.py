@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from cep.event import LEVELS, TOO_DEEP, shallow, unbox
+from cep.event import LEVELS, TOO_DEEP, Deferred, shallow, unbox
 from cep.event_time import format_time, parse_time
 from cep.key import plain_key
 
@@ -361,7 +361,7 @@ def original(event: Any) -> Any:
     if raw is None:
         return {}
     if not isinstance(raw, bytes | bytearray | memoryview):
-        return shallow(raw)
+        return shallow(raw.record() if raw.__class__ is Deferred else raw)
     line = bytes(raw)
     deep = line.count(b"[") + line.count(b"{") > LEVELS
     try:

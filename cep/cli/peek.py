@@ -79,13 +79,18 @@ class _Look:
         self.rejected = 0
 
     def records(self) -> Iterator[Mapping[str, Any]]:
+        from cep.source.base import BadRecord, Reject
+
         for block in self.source.blocks():
             for reject in block.rejects:
                 self._note(reject)
             if block.lines is not None:
                 yield from self._decoded(block)
             else:
-                yield from block.records or ()
+                try:
+                    yield from block.ready
+                except BadRecord as error:
+                    self._note(Reject(block.offset, block.line_number, str(error), b""))
 
     def _decoded(self, block: Block) -> Iterator[Mapping[str, Any]]:
         from cep.source.base import BadRecord, Reject

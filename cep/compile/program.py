@@ -96,8 +96,8 @@ class Program:
             for run, rule in zip(self.rules, compiled.rules, strict=True)
             if rule.rule.keys_from is not None
         ]
-        self._find: Callable[[Any], Any] | None = None
-        self._value: Callable[[Any], Any] = _nothing
+        self.telling: tuple[str, Mapping[Any, Any]] | None = None
+        """What tells events that a rule can use: an attribute, and its values among others."""
         self._take_code(compiled)
 
     def _new_run(self, order: int, compiled: CompiledRule) -> RuleRun | WindowRun:
@@ -141,6 +141,7 @@ class Program:
             *self._observer(compiled.after, AFTER_RULES),
         ]
         self._derived = _by_source(parts)
+        self.telling = None
         calling = self._make_loop(parts)
         self._loop = (self._own_loop(compiled) if len(parts) == 1 else None) or calling
 
@@ -175,15 +176,6 @@ class Program:
                 self._expect(events[0].t)
             self._loop(self, events)
             self.time = events[-1].t
-
-    def useful(self, events: Sequence[Any]) -> Iterable[Any]:
-        """For each event something that is true when any rule can use it."""
-        if self._find is None:
-            return [True] * len(events)
-        try:
-            return list(map(self._find, map(self._value, events)))
-        except TypeError:
-            return [True] * len(events)
 
     def advance(self, time: int) -> None:
         """Moves the clock to `time` without an event and does what is due by then."""
@@ -299,7 +291,7 @@ class Program:
             return calling_loop("handler")(handler=together(always))
         ((attribute, only),) = tables.items()
         if not always:
-            self._find, self._value = only.get, attrgetter(attribute)
+            self.telling = attribute, only
         table = {v: together(sorted([*items, *always], key=by_order)) for v, items in only.items()}
         default = together(always) if always else None
         return calling_loop(f"get(e.{attribute})")(get=_getter(table, default), default=default)
@@ -321,10 +313,6 @@ def _by_source(parts: Iterable[Part]) -> dict[str, list[Handler]]:
             if entry.source is not None:
                 found.setdefault(entry.source, []).append(part.handlers[entry.number])
     return found
-
-
-def _nothing(_: Any) -> None:
-    return None
 
 
 def _getter(table: Mapping[Any, Handler], default: Handler | None) -> Callable[[Any], Any]:

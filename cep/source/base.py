@@ -14,7 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from cep.source.rows import Rows
 
 Record = dict[str, object]
 FieldType = Literal["string", "number", "bool", "any"]
@@ -50,7 +53,7 @@ class Reject:
 
 @dataclass(slots=True)
 class Block:
-    """Some records in a row, either as raw lines or ready.
+    """Some records in a row: as raw lines, ready, or by columns (`rows`).
 
     `positions` and `line_numbers` are None where `lines` follow each other without a gap; then
     the place of a line is `offset`, the offset of the first in the uncompressed stream, plus the
@@ -60,11 +63,11 @@ class Block:
 
     lines: list[bytes] | None
     records: list[Record] | None
-    positions: list[int] | None
+    positions: Sequence[int] | None
     offset: int
     line_number: int
     rejects: list[Reject] = field(default_factory=list)
-    line_numbers: list[int] | None = None
+    line_numbers: Sequence[int] | None = None
     end: int | None = None
     """Where the next block begins; None for lines, whose lengths say it. So for `end_line`."""
     end_line: int | None = None
@@ -74,6 +77,13 @@ class Block:
     """What it knows after it."""
     is_ascii: bool = False
     """Whether all lines are known to be ASCII."""
+    rows: Rows | None = None
+    """In place of `records`."""
+
+    @property
+    def ready(self) -> Sequence[Record]:
+        """The records of a block that has no raw lines."""
+        return self.rows if self.rows is not None else self.records or ()
 
     @property
     def place_after(self) -> tuple[int, int]:
@@ -86,7 +96,7 @@ class Block:
     @property
     def is_empty(self) -> bool:
         """Whether it only says that there is nothing new."""
-        return not (self.lines or self.records or self.rejects)
+        return not (self.lines or self.ready or self.rejects)
 
     def split(self, position: int) -> tuple[Block, Block]:
         """What lies before a position, and what lies at or behind it."""
@@ -94,12 +104,13 @@ class Block:
         after = [reject for reject in self.rejects if reject.position >= position]
         if self.lines is not None:
             return self._split_lines(position, before, after)
-        assert self.records is not None
         assert self.positions is not None
+        records = list(self.ready)
         cut = bisect_left(self.positions, position)
-        numbers = self.line_numbers or [self.line_number + i for i in range(len(self.records))]
-        first, second = replace(self, rejects=before), replace(self, rejects=after)
-        first.records, second.records = self.records[:cut], self.records[cut:]
+        numbers = self.line_numbers or [self.line_number + i for i in range(len(records))]
+        first = replace(self, rejects=before, rows=None)
+        second = replace(self, rejects=after, rows=None)
+        first.records, second.records = records[:cut], records[cut:]
         first.positions, second.positions = self.positions[:cut], self.positions[cut:]
         first.line_numbers, second.line_numbers = numbers[:cut], numbers[cut:]
         second.offset = max(self.offset, min(position, self.place_after[0]))

@@ -13,14 +13,17 @@ comma. Rows that are not UTF-8 are rejected.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, compress, repeat
+from typing import Any, cast
 
+from cep.event import Deferred
 from cep.source.base import BadRecord, Block, Record, Reject
 from cep.source.line_records import add_reject
 from cep.source.lines import LineBlock
 from cep.source.opened import Opened
-from cep.source.values import Column
+from cep.source.rows import Rising, Rows
+from cep.source.values import Column, are_rising
 
 
 class Delimited:
@@ -38,10 +41,15 @@ class Delimited:
         rows = csv.reader(feed, delimiter=delimiter)
         table = self._table_so_far(delimiter)
         while feed.next_block():
-            if table is not None and (block := _read_plain(feed, table, delimiter)):
-                yield block
-                continue
             block = Block(None, [], [], feed.offset, feed.number, [], [])
+            while table is None and feed.has_lines():
+                table = self._read_row(rows, feed, table, block)
+            feed.leave_out_what_was_read()
+            if table is not None and not block.rejects:
+                plain = _read_plain(feed, table, delimiter)
+                if plain is not None:
+                    yield plain
+                    continue
             while feed.has_lines():
                 table = self._read_row(rows, feed, table, block)
             block.rejects += feed.take_rejects()
@@ -87,29 +95,42 @@ def _read_plain(feed: _Feed, table: _Table, delimiter: str) -> Block | None:
     if not lines or lines[-1].count(b'"') % 2:
         return None
     try:
-        text = b"".join(lines).decode("utf-8").removesuffix("\n")
-        rows = list(csv.reader(text.split("\n"), delimiter=delimiter))
-        if len(rows) != len(lines) or table.header in rows:
-            return None  # a row takes several lines
-        records = table.read_all(rows)
+        texts = _split(lines, delimiter, table.width)
+        rows = table.read_all(texts, lines, delimiter) if texts is not None else None
     except (ValueError, csv.Error):
         return None
+    if rows is None:
+        return None
     offsets = list(accumulate(map(len, lines), initial=feed.offset))
-    numbers = list(range(feed.number, feed.number + len(lines)))
-    rejects = feed.take_rejects()
-    block = Block(
-        None,
-        records,
-        offsets[:-1],
-        feed.offset,
-        feed.number,
-        rejects,
-        numbers,
-        end=offsets[-1],
-        end_line=feed.number + len(lines),
-    )
+    end = feed.number + len(lines)
+    block = Block(None, None, offsets[:-1], feed.offset, feed.number, feed.take_rejects())
+    block.rows, block.line_numbers = rows, range(feed.number, end)
+    block.end, block.end_line = offsets[-1], end
     feed.lines = []
     return block
+
+
+def _split(lines: list[bytes], delimiter: str, width: int) -> list[str] | None:
+    """The cells of all lines, one after the other; None where some line has not `width` of them.
+
+    Where nothing is quoted, taking texts apart is what a CSV reader does, in less time; it has a
+    say of its own on empty lines and on cells that are too long.
+    """
+    text = b"".join(lines).decode("utf-8").removesuffix("\n")
+    plain = text if "\r" not in text else text.removesuffix("\r").replace("\r\n", "\n")
+    is_short = max(map(len, lines)) <= csv.field_size_limit()
+    if '"' not in plain and "\r" not in plain and is_short and width > 1:
+        # Line breaks become cells, which stand in the right places if all rows are of one width.
+        cells = plain.replace("\n", f"{delimiter}\n{delimiter}").split(delimiter)
+        breaks = cells[width :: width + 1]
+        if len(cells) != len(lines) * (width + 1) - 1 or breaks.count("\n") != len(lines) - 1:
+            return None
+        del cells[width :: width + 1]
+        return cells
+    rows = list(csv.reader(text.split("\n"), delimiter=delimiter))
+    if len(rows) != len(lines) or set(map(len, rows)) != {width}:
+        return None
+    return list(chain.from_iterable(rows))
 
 
 def find_delimiter(header: str) -> str:
@@ -150,6 +171,11 @@ class _Feed:
 
     def has_lines(self) -> bool:
         return self._index < len(self.lines)
+
+    def leave_out_what_was_read(self) -> None:
+        """Makes a block of the lines that are left."""
+        if self._index:
+            self.lines, self._index = self.lines[self._index :], 0
 
     def begin_record(self) -> None:
         self.start, self.start_number = self.offset, self.number
@@ -193,43 +219,103 @@ class _Table:
 
     def __init__(self, header: list[str], opened: Opened) -> None:
         self.header = header
-        self._width = len(header)
+        self.width = len(header)
         wanted, types = opened.options.wanted, opened.options.types
-        self._columns = [
-            (index, name, Column(types.get(name, "any")))
+        self.columns = {
+            name: (index, Column(types.get(name, "any")))
             for index, name in enumerate(column_names(header))
             if wanted is None or name in wanted
-        ]
+        }
+        self._refusing = [name for name in self.columns if types.get(name) in ("number", "bool")]
 
     def read(self, row: list[str]) -> Record:
         """The record of one row; `BadRecord` where its width or a value does not fit."""
-        if len(row) != self._width and (len(row) < self._width or any(row[self._width :])):
-            raise BadRecord(f"{_columns(len(row))}, but the header has {self._width}")
+        if len(row) != self.width and (len(row) < self.width or any(row[self.width :])):
+            raise BadRecord(f"{_columns(len(row))}, but the header has {self.width}")
         record: Record = {}
-        for index, name, column in self._columns:
+        for name, (index, column) in self.columns.items():
             value = column.value(row[index])
             if value is not None:
                 record[name] = value
         return record
 
-    def read_all(self, rows: list[list[str]]) -> list[Record]:
-        """The records of many rows; `BadRecord` where one of them does not fit."""
-        if set(map(len, rows)) != {self._width}:
-            raise BadRecord("a row of another width")
-        texts = list(zip(*rows, strict=True))
-        columns = [column.values(texts[index]) for index, _, column in self._columns]
-        names = [name for _, name, _ in self._columns]
-        if not names:
-            return [{} for _ in rows]
-        records: list[Record] = [
-            dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)
-        ]
-        for name, values in zip(names, columns, strict=True):
-            if None in values:
-                for record in records:
-                    if record[name] is None:
-                        del record[name]
-        return records
+    def read_all(self, texts: list[str], lines: list[bytes], delimiter: str) -> Rows | None:
+        """The rows of lines, one on each; `BadRecord` where a value does not fit, None where one of
+        them is a header. `texts` are their cells."""
+        if self.header[0] in texts[:: self.width]:
+            starts = range(0, len(texts), self.width)
+            if any(texts[start : start + self.width] == self.header for start in starts):
+                return None
+
+        def record(line: bytes) -> Record:
+            return self.read(next(csv.reader([line.decode("utf-8")], delimiter=delimiter)))
+
+        rows = _Cells(self.columns, texts, self.width, range(len(lines)), lines, record)
+        for name in self._refusing:
+            rows.column(name)
+        return rows
+
+
+class _Cells(Rows):
+    """Rows of which columns are made when they are asked for. `texts` has their cells, row after
+    row, `width` for each; `record` makes a record of a line of the block."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, tuple[int, Column]],
+        texts: list[str],
+        width: int,
+        places: Sequence[int],
+        lines: Sequence[bytes],
+        record: Callable[[bytes], Record],
+    ) -> None:
+        self.places = places
+        self._lines = lines
+        self._make = record
+        self._columns = columns
+        self._texts = texts
+        self._width = width
+        self._known: dict[str, list[object]] = {}
+
+    @property
+    def names(self) -> Sequence[str]:
+        return list(self._columns)
+
+    def column(self, name: str) -> Sequence[object]:
+        if name not in self._known:
+            index, column = self._columns[name]
+            self._known[name] = column.values(self._texts[index :: self._width])
+        return self._known[name]
+
+    def rising(self, name: str) -> Rising | None:
+        index, column = self._columns[name]
+        texts = self._texts[index :: self._width]
+        if column.reads_numbers and are_rising(texts):
+            return Rising(int(texts[0]), int(texts[-1]))
+        values: Any = self.column(name)
+        if set(map(type, values)) != {int} or values != sorted(values):
+            return None
+        return Rising(values[0], values[-1])
+
+    def whole(self, name: str) -> Sequence[int]:
+        return cast("Sequence[int]", self.column(name))
+
+    def only(self, name: str, values: Collection[object]) -> Rows:
+        column = self.column(name)
+        return self.at(list(compress(range(len(column)), map(values.__contains__, column))))
+
+    def at(self, indices: Sequence[int]) -> Rows:
+        if len(indices) == len(self):
+            return self
+        texts, width = [], self._width
+        for index in indices:
+            texts += self._texts[index * width : (index + 1) * width]
+        places = [self.places[index] for index in indices]
+        return _Cells(self._columns, texts, width, places, self._lines, self._make)
+
+    def originals(self) -> Sequence[Any]:
+        lines = map(self._lines.__getitem__, self.places)
+        return list(map(Deferred, repeat(self._make), lines))
 
 
 def column_names(header: list[str]) -> list[str]:
@@ -257,8 +343,8 @@ def _columns(count: int) -> str:
 
 def _add(block: Block, feed: _Feed, record: Record) -> None:
     assert block.records is not None
-    assert block.positions is not None
-    assert block.line_numbers is not None
+    assert isinstance(block.positions, list)
+    assert isinstance(block.line_numbers, list)
     block.records.append(record)
     block.positions.append(feed.start)
     block.line_numbers.append(feed.start_number)

@@ -143,8 +143,8 @@ class _Elements:
             text.move(end)
             self._end = text.offset, text.number
             assert block.records is not None
-            assert block.positions is not None
-            assert block.line_numbers is not None
+            assert isinstance(block.positions, list)
+            assert isinstance(block.line_numbers, list)
             block.records.append(record)
             block.positions.append(place[0])
             block.line_numbers.append(place[1])

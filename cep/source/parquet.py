@@ -3,20 +3,27 @@
 Times become ISO 8601 text to the microsecond, with `Z` where the column has a zone; dates and
 clock times ISO text; decimals numbers; bytes text with `\\xNN` for what is not UTF-8. The position
 of a record is the number of its row, from 0.
+
+A column of a row group is read when it is first asked for. So where the statistics of a row group,
+or its values, say that no event in it is of use, the other columns are never read; that of the time
+always is, since the clock moves and late events count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
-from cep.source.base import Block, Record, Reject, SourceError
+from cep.event import Deferred
+from cep.source.base import BadRecord, Block, Record, Reject, SourceError
 from cep.source.opened import Opened, unread
+from cep.source.rows import Rising, Rows
 
 MAGIC = b"PAR1"
-_ROWS = 8192
+_ROWS = 1 << 14
 
 
 class Parquet:
@@ -40,43 +47,215 @@ class Parquet:
 
     def _all_blocks(self) -> Iterator[Block]:
         import pyarrow
+        from pyarrow import parquet
 
         row = self.input.base
         try:
-            for batch in self._batches():
-                records = _records(batch)
-                places = list(range(row, row + len(records)))
-                numbers = [place + 1 for place in places]
-                end = row + len(records)
-                yield Block(None, records, places, row, row + 1, [], numbers, end, end + 1)
-                row = end
+            file = parquet.ParquetFile(self.input.path)
+            for index in range(file.num_row_groups):
+                group = _Group(file, index, self._wanted(file.schema_arrow.names))
+                for number in range(0, group.rows, _ROWS):
+                    count = min(_ROWS, group.rows - number)
+                    rows = _Batch(group, number // _ROWS, range(count))
+                    end = row + count
+                    numbers = range(row + 1, end + 1)
+                    block = Block(None, None, range(row, end), row, row + 1, [], numbers)
+                    block.rows, block.end, block.end_line = rows, end, end + 1
+                    yield block
+                    row = end
+                    if group.is_broken:
+                        return
         except FileNotFoundError:
             raise SourceError(f"{self.name}: there is no such file") from None
         except (pyarrow.ArrowException, OSError, ValueError) as error:
-            reason = f"broken Parquet data: {str(error).splitlines()[0]}"
-            yield Block(None, [], [], row, row + 1, [Reject(row, row + 1, reason, b"")], [])
+            yield Block(None, [], [], row, row + 1, [Reject(row, row + 1, _broken(error), b"")], [])
 
-    def _batches(self) -> Iterator[Any]:
-        from pyarrow import parquet
-
-        with parquet.ParquetFile(self.input.path) as file:
-            wanted = self._options.wanted
-            names = file.schema_arrow.names
-            columns = None if wanted is None else [name for name in names if name in wanted]
-            yield from file.iter_batches(batch_size=_ROWS, columns=columns)
+    def _wanted(self, names: Sequence[str]) -> list[str]:
+        wanted = self._options.wanted
+        return [name for name in names if wanted is None or name in wanted]
 
 
-def _records(batch: Any) -> list[Record]:
-    """The rows of a batch as mappings without the empty cells."""
-    columns = [
-        (name, _values(batch.column(index))) for index, name in enumerate(batch.schema.names)
-    ]
-    records: list[Record] = [{} for _ in range(batch.num_rows)]
-    for name, values in columns:
-        for record, value in zip(records, values, strict=True):
-            if value is not None:
-                record[name] = value
-    return records
+def _broken(error: Exception) -> str:
+    return f"broken Parquet data: {(str(error).splitlines() or ['unreadable'])[0]}"
+
+
+class _Group:
+    """A row group, of which columns are read batch by batch, each when it is asked for."""
+
+    def __init__(self, file: Any, index: int, names: Sequence[str]) -> None:
+        self.names = names
+        self.is_broken = False
+        self._file = file
+        self._index = index
+        self._meta = file.metadata.row_group(index)
+        self.rows: int = self._meta.num_rows
+        self._streams: dict[str, tuple[int, Iterator[Any], Any]] = {}
+        """For each column the number of the last batch, what comes after it, and the batch."""
+
+    def array(self, name: str, number: int) -> Any:
+        """A column of batch `number`; raises `BadRecord` where the data are broken."""
+        import pyarrow
+
+        at, stream, batch = self._streams.get(name, (-1, iter(()), None))
+        try:
+            if at > number or at < 0:
+                at, stream = -1, self._read(name)
+            while at < number:
+                at, batch = at + 1, next(stream)
+        except (pyarrow.ArrowException, OSError, ValueError, StopIteration) as error:
+            self.is_broken = True
+            raise BadRecord(_broken(error)) from None
+        self._streams[name] = (at, stream, batch)
+        return batch.column(batch.schema.get_field_index(name))
+
+    def _read(self, name: str) -> Iterator[Any]:
+        groups, columns = [self._index], [name]
+        stream: Iterator[Any] = self._file.iter_batches(_ROWS, groups, columns, use_threads=False)
+        return stream
+
+    def may_hold(self, name: str, values: Collection[object]) -> bool:
+        """Whether any of these values may stand in a column, by the statistics of texts and signed
+        numbers. A dot in the name may mean a column inside another one."""
+        from pyarrow import types
+
+        kind = self._file.schema_arrow.field(name).type
+        wanted: type = str if types.is_string(kind) or types.is_large_string(kind) else int
+        if "." in name or (wanted is int and not types.is_signed_integer(kind)):
+            return True
+        for index in range(self._meta.num_columns):
+            column = self._meta.column(index)
+            found = column.statistics if column.path_in_schema == name else None
+            if found is not None and found.has_min_max:
+                low, high = found.min, found.max
+                return any(
+                    low <= value <= high
+                    for value in values
+                    if isinstance(value, str if wanted is str else int | float)
+                )
+        return True
+
+
+class _Batch(Rows):
+    """Some rows of a row group: batch `number` of it, or the rows `chosen` of that."""
+
+    def __init__(
+        self, group: _Group, number: int, places: Sequence[int], chosen: Any = None
+    ) -> None:
+        self.places = places
+        self._group = group
+        self._number = number
+        self._chosen = chosen
+        self._known: dict[str, list[object]] = {}
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._group.names
+
+    def _array(self, name: str) -> Any:
+        array = self._group.array(name, self._number)
+        return array if self._chosen is None else array.take(self._chosen)
+
+    def column(self, name: str) -> Sequence[object]:
+        if name not in self._known:
+            import pyarrow
+
+            try:
+                self._known[name] = _values(self._array(name))
+            except (pyarrow.ArrowException, OverflowError, ValueError) as error:
+                if isinstance(error, BadRecord):
+                    raise
+                raise BadRecord(f"`{name}` holds what cannot be read: {error}") from None
+        return self._known[name]
+
+    def rising(self, name: str) -> Rising | None:
+        import pyarrow.compute as pc
+        from pyarrow import types
+
+        array = self._array(name)
+        kind = array.type
+        whole = _whole(array)
+        if whole is None or array.null_count:
+            return None
+        if len(whole) > 1 and not pc.all(pc.less_equal(whole[:-1], whole[1:])).as_py():
+            return None
+        first, last = whole[0].as_py(), whole[-1].as_py()
+        if types.is_integer(kind):
+            return Rising(first, last)
+        return Rising(first, last, "local" if kind.tz is None else "utc")
+
+    def whole(self, name: str) -> Sequence[int]:
+        numbers: list[int] = _plain_list(_whole(self._array(name)))
+        return numbers
+
+    def only(self, name: str, values: Collection[object]) -> Rows:
+        import pyarrow.compute as pc
+
+        if not self._group.may_hold(name, values):
+            return self.at(())
+        array = self._array(name)
+        fitting = _as_values(values, array.type)
+        if fitting is None:
+            found = self.column(name)
+            return self.at([i for i, value in enumerate(found) if value in values])
+        chosen = pc.indices_nonzero(pc.is_in(array, value_set=fitting))
+        return self._choose(chosen)
+
+    def at(self, indices: Sequence[int]) -> Rows:
+        import pyarrow
+
+        return self._choose(pyarrow.array(indices, pyarrow.uint64()))
+
+    def _choose(self, chosen: Any) -> Rows:
+        places = [self.places[index] for index in _plain_list(chosen)]
+        if self._chosen is not None:
+            chosen = self._chosen.take(chosen)
+        return _Batch(self._group, self._number, places, chosen)
+
+    def originals(self) -> Sequence[Any]:
+        if not self.names:
+            return list(self)
+        cells = zip(*(self.column(name) for name in self.names), strict=True)
+        return list(map(Deferred, repeat(self._record), cells))
+
+    def _record(self, cells: Sequence[object]) -> Record:
+        pairs = zip(self._group.names, cells, strict=True)
+        return {name: cell for name, cell in pairs if cell is not None}
+
+
+def _whole(array: Any) -> Any:
+    """A column of integers, or of moments as microseconds; None for any other."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = array.type
+    try:
+        if types.is_timestamp(kind):
+            micros = array.cast(pyarrow.timestamp("us", kind.tz), safe=kind.unit != "ns")
+            return micros.cast(pyarrow.int64())
+        if types.is_integer(kind):
+            return array.cast(pyarrow.int64())
+    except pyarrow.ArrowException:  # beyond what microseconds or 64 bits can hold
+        pass
+    return None
+
+
+def _as_values(values: Collection[object], kind: Any) -> Any:
+    """Those of `values` that a column of a type can hold, as Arrow has them; None where only Python
+    can tell."""
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_string(kind) or types.is_large_string(kind):
+        return pyarrow.array([v for v in values if isinstance(v, str)], kind)
+    numbers = [v for v in values if isinstance(v, int | float)]
+    if types.is_integer(kind):
+        try:
+            return pyarrow.array([int(v) for v in numbers if v == int(v)], pyarrow.int64()).cast(
+                kind, safe=True
+            )
+        except (pyarrow.ArrowException, OverflowError, ValueError):
+            return None
+    return None
 
 
 def _values(column: Any) -> list[object]:
@@ -86,11 +265,43 @@ def _values(column: Any) -> list[object]:
     kind = column.type
     if types.is_timestamp(kind) and kind.unit == "ns":
         column = column.cast(pyarrow.timestamp("us", kind.tz), safe=False)
-    values: list[object] = column.to_pylist()
-    plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    if plain or types.is_string(kind) or types.is_large_string(kind):
-        return values
-    return [_plain(value) for value in values]
+    if types.is_string(kind) or types.is_large_string(kind):
+        coded = column.dictionary_encode()
+        texts = coded.dictionary.to_pylist()
+        if column.null_count:
+            texts.append(None)
+            coded_as = coded.indices.fill_null(len(texts) - 1)
+        else:
+            coded_as = coded.indices
+        return list(map(texts.__getitem__, _plain_list(coded_as)))
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return _plain_list(column)
+    return [_plain(value) for value in column.to_pylist()]
+
+
+def _plain_list(array: Any) -> list[Any]:
+    """The values of an array; those of numbers without gaps straight from its memory."""
+    form: Any = _FORMS.get(str(array.type))
+    if form is None or array.null_count or not len(array):
+        found: list[Any] = array.to_pylist()
+        return found
+    start = array.offset
+    return memoryview(array.buffers()[1]).cast(form)[start : start + len(array)].tolist()
+
+
+_FORMS = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float": "f",
+    "double": "d",
+}
+"""How the memory of arrays is read, by their types."""
 
 
 def _plain(value: object) -> object:

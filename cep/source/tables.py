@@ -142,8 +142,11 @@ def _rows_of_block(block: Block) -> Iterator[tuple[str, Row]]:
                 yield place, read_object(line)
             except BadRecord as error:
                 raise TableError(f"{place}: {error}") from None
-    for index, record in enumerate(block.records or ()):
-        yield f"line {_number(block, index)}", record
+    try:
+        for index, record in enumerate(block.ready):
+            yield f"line {_number(block, index)}", record
+    except BadRecord as error:
+        raise TableError(str(error)) from None
 
 
 def _number(block: Block, index: int) -> int:

@@ -60,18 +60,41 @@ class Column:
 
     def __init__(self, stated: FieldType = "any") -> None:
         self._stated = _STATED.get(stated)
+        self.reads_numbers = stated in ("any", "number")
         self.value: Infer = self._stated or _Memory().__getitem__
 
     def values(self, texts: Sequence[str]) -> list[object]:
         """`value` of each text; faster where all of them are numbers of the same kind."""
-        if self._stated is None:
+        if self._stated is None and texts and texts[0][:1] in _BEGINS_NUMBER:
             joined = "\n".join(texts) + "\n"
             if joined.count("\n") == len(texts):
-                if _ALL_WHOLE.fullmatch(joined):
+                if _are_whole(joined, texts):
                     return list(map(int, texts))
                 if _ALL_PARTS.fullmatch(joined):
                     return list(map(float, texts))
         return list(map(self.value, texts))
+
+
+def _are_whole(joined: str, texts: Sequence[str]) -> bool:
+    """Whether all are whole numbers in canonical form."""
+    digits = joined.replace("\n", "").encode()  # as bytes digits are ASCII, and found faster
+    if digits.isdigit() and "\n0" not in joined and joined[0] != "0":
+        shortest, longest = min(texts, key=len), max(texts, key=len)
+        return shortest != "" and len(longest) < 19
+    return _ALL_WHOLE.fullmatch(joined) is not None
+
+
+def are_rising(texts: Sequence[str]) -> bool:
+    """Whether these are whole numbers of as many digits, in canonical form, none less than the one
+    before it: the order of such texts is that of the numbers.
+
+    >>> are_rising(["17", "17", "18"]), are_rising(["9", "10"]), are_rising(["07", "08"])
+    (True, False, False)
+    """
+    first = texts[0]
+    if not 0 < len(first) < 19 or first[0] == "0" or len(set(map(len, texts))) > 1:
+        return False
+    return "".join(texts).encode().isdigit() and texts == sorted(texts)
 
 
 def as_number(text: str) -> object:

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cep.event import EventShape
+from cep.event import Deferred, EventShape
 from cep.key import key_of
 from cep.runtime import bare
 from cep.runtime.rule import RuleRun, Slot, held_in, hold
@@ -686,6 +686,8 @@ class EventCodec:
             except UnicodeDecodeError:
                 return ["b", line.hex()]
             return text if _is_deep(line) else msgspec.Raw(line)
+        if raw.__class__ is Deferred:
+            raw = raw.record()
         return None if raw is None else msgspec.Raw(f'["m",{json_text(raw)}]'.encode())
 
     def text(self, event: Any) -> str:

@@ -16,6 +16,7 @@ LADDER = [
     {"cep.async_engine", "cep.reading"},
     {"cep.engine"},
     {"cep.keeper", "cep.upkeep"},
+    {"cep.skim"},
     {"cep.ingest", "cep.positions", "cep.spill"},
     {"cep.sink", "cep.state"},
     {"cep.caps", "cep.ruleset"},

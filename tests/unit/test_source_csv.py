@@ -16,7 +16,7 @@ def read(
 ) -> tuple[list[Record], list[Reject]]:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     blocks: list[Block] = list(open_source(str(path), None, options).blocks())
-    records = [record for block in blocks for record in block.records or []]
+    records = [record for block in blocks for record in block.ready]
     return records, [reject for block in blocks for reject in block.rejects]
 
 
@@ -41,7 +41,7 @@ def test_quotes_and_line_breaks_inside(tmp_path: Path) -> None:
     content = 'a,b\r\n"x, ""y""\nz",1\r\n"",2\r\n'
     (tmp_path / "a.csv").write_bytes(content.encode())
     (block,) = open_source(str(tmp_path / "a.csv")).blocks()
-    assert block.records == [{"a": 'x, "y"\nz', "b": 1}, {"b": 2}]
+    assert list(block.ready) == [{"a": 'x, "y"\nz', "b": 1}, {"b": 2}]
     assert block.positions == [5, 5 + len('"x, ""y""\nz",1\r\n')]
     assert block.line_numbers == [2, 4]
 
@@ -79,17 +79,17 @@ def test_a_followed_table(tmp_path: Path) -> None:
     stop = threading.Event()
     options = SourceOptions(follow=True, poll=0, stop=stop)
     blocks = open_source(str(path), None, options).blocks()
-    assert next(blocks).records == [{"a": 1, "b": 2}]
-    assert next(blocks).records == []
+    assert list(next(blocks).ready) == [{"a": 1, "b": 2}]
+    assert list(next(blocks).ready) == []
     with path.open("a") as file:
         file.write('3,"x\ny"\n')
-    assert next(blocks).records == [{"a": 3, "b": "x\ny"}]
+    assert list(next(blocks).ready) == [{"a": 3, "b": "x\ny"}]
     path.rename(tmp_path / "a.csv.1")
     path.write_text("a,b\n5,6\n")
-    records = [record for _ in range(4) for record in next(blocks).records or []]
+    records = [record for _ in range(4) for record in next(blocks).ready]
     assert records == [{"a": 5, "b": 6}]
     stop.set()
-    assert [block.records for block in blocks] == []
+    assert [list(block.ready) for block in blocks] == []
 
 
 def test_only_wanted_columns_are_made(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_many_rows_over_several_blocks(tmp_path: Path) -> None:
     content = path.read_bytes()
     seen = 0
     for block in open_source(str(path)).blocks():
-        for record, position in zip(block.records or [], block.positions or [], strict=True):
+        for record, position in zip(block.ready, block.positions or [], strict=True):
             assert record["n"] == seen
             assert content.startswith(b"%d," % seen, position)
             seen += 1

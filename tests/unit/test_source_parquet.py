@@ -19,7 +19,7 @@ from pyarrow import parquet  # noqa: E402
 
 def read(path: Path, options: SourceOptions | None = None) -> tuple[list[Record], list[Reject]]:
     blocks = list(open_source(str(path), None, options).blocks())
-    records = [record for block in blocks for record in block.records or []]
+    records = [record for block in blocks for record in block.ready]
     positions = [place for block in blocks for place in block.positions or []]
     assert positions == list(range(len(records)))
     return records, [reject for block in blocks for reject in block.rejects]
