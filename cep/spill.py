@@ -266,7 +266,7 @@ class Spill:
             self._uses = AGAIN
             number = sum(len(run.states) for run in self.program.rules)
             step = max(1, number // SAMPLE)
-            self._each = {run.owner: _bytes_each(run, step) for run in self.program.rules}
+            self._each = {run.owner: bytes_each(run, step) for run in self.program.rules}
         return self._estimate()
 
     def _oldest(self, committed: int, excess: float) -> Iterable[tuple[Reporting, Any]]:
@@ -302,7 +302,7 @@ def _states(run: Reporting) -> SpilledStates:
     return states
 
 
-def _bytes_each(run: Reporting, step: int) -> float:
+def bytes_each(run: Reporting, step: int) -> float:
     """Bytes of a state of a rule, by each of so many."""
     if not len(run.states):
         return float(GUESS)

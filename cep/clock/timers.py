@@ -67,13 +67,17 @@ class Timers:
     def alone(self, now: int) -> Any:
         """The rule of the only lane there is, where something is due in it by `now` and nothing is
         elsewhere; else None. So it can do all of that at once."""
-        if len(self._lanes) != 1 or (self._moments and self._moments[0][0] <= now):
+        if len(self._lanes) != 1 or self.has_others(now):
             return None
         rule, lane = self._lanes[0]
         if lane and lane[0][0] <= now:
             return rule
         self.due = self._next()[0]
         return None
+
+    def has_others(self, now: int) -> bool:
+        """Whether anything is due by `now` that is in no lane."""
+        return bool(self._moments) and self._moments[0][0] <= now
 
     def add(self, due: int, rule: Timed, state: Any, exclusive: bool = False) -> None:
         """Wakes `rule` for `state` when the clock reaches `due`."""

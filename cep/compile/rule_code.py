@@ -60,6 +60,8 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
         w("states, State, careful = run.states, run.State, run.careful")
         w("get, arm, finish, unrouted = states.get, run.arm, run.finish, run.unrouted")
         w("add = run.timers.add")
+        if automaton.is_bare and automaton.states[0].key.deadline is not None:
+            w("lane, expect = run.lane, run.timers.expect")
         w(f"{DURABLE}touch = run.touch")
         for line in (module.tallies.text() + handlers.text()).splitlines():
             w(line)

@@ -373,7 +373,7 @@ def _slot(automaton: Automaton, state: State, shape: EventShape) -> Slot:
     deadline = key.deadline
     return Slot(
         name=f"s{state.index}",
-        form=state.form,
+        form="list" if state.path and state.form == "one" else state.form,
         deadline=((deadline.after, deadline.since_first) if deadline is not None else None),
         closes=key.close is not None and key.close.on_end,
         within=automaton.within if deadline is None else None,

@@ -251,7 +251,7 @@ class Automaton:
         """The positions of a complete run, where all of these take the same steps; else ()."""
         if self.is_bare:
             longest = max(self.states, key=lambda state: len(state.path))
-            return (*longest.path, longest.edges[0].target)
+            return (*longest.path, *(edge.target for edge in longest.edges))
         if not self.is_row:
             return ()
         step_of = [position.step for position in self.positions]

@@ -11,7 +11,8 @@ compiler), and from these the form in which its runs are kept:
 * **list**: anything else. Runs one by one.
 
 In a plain row of steps a run is kept as nothing but the events that it has taken (`State.path`):
-what later conditions see of it stands in these, and the order of the runs is that of the places.
+what later conditions see of it stands in these, and the order of the runs is that of the places. So
+is one that waits for nothing but an absence.
 """
 
 from __future__ import annotations
@@ -327,7 +328,11 @@ def _note_way(
 
 
 def find_paths(automaton: Automaton) -> None:
-    """Fills in `State.path` where the pattern is a row of places, each entered in one way."""
+    """Fills in `State.path` where the pattern is a row of places, each entered in one way, or one
+    event after which something does not come."""
+    if _waits_alone(automaton):
+        automaton.states[0].path = (automaton.openings[0].target,)
+        return
     path = _row(automaton)
     if path is None or not _takes_in_order(automaton):
         return
@@ -337,15 +342,41 @@ def find_paths(automaton: Automaton) -> None:
         automaton.states[index].path = path[:length]
 
 
+def _has_plain_clauses(automaton: Automaton) -> bool:
+    """Whether no clause of the rule needs more of a run than its events."""
+    rule = automaton.rule
+    if rule.skip not in ("nothing", "past_last") or rule.start != "each":
+        return False
+    if rule.timeout_alert is not None or rule.timeout_emit or rule.having is not None:
+        return False
+    return rule.limit is None and rule.keys_from is None
+
+
+def _waits_alone(automaton: Automaton) -> bool:
+    """Whether the pattern is one event and an absence, of which nothing is seen later: `p: payment
+    no shipment within 2h`. Runs are complete in the order in which they began, and a match is in
+    the way of none."""
+    if not _has_plain_clauses(automaton) or len(automaton.states) != 1:
+        return False
+    if automaton.keep is not None or automaton.quiet or len(automaton.openings) != 1:
+        return False
+    if any(atom.kind not in ("step", "no") or atom.guards for atom in automaton.atoms):
+        return False
+    (state,) = automaton.states
+    deadline, place = state.key.deadline, automaton.positions[automaton.openings[0].target]
+    if deadline is None or deadline.after is None or deadline.since_first is not None:
+        return False
+    plain = not (place.guards or place.counted or place.group_start or place.accepts)
+    timed = any(absence.within != deadline.after for absence in deadline.absences)
+    ends = all(target is None for target in state.after_absence.values())
+    return plain and ends and not (timed or state.edges or state.variables or state.key.close)
+
+
 def _row(automaton: Automaton) -> tuple[int, ...] | None:
     """The positions, first to last, of a pattern in which one follows the other and nothing else
     is to be kept of a run."""
-    rule, places = automaton.rule, automaton.positions
-    if rule.skip not in ("nothing", "past_last") or rule.start != "each":
-        return None
-    if rule.timeout_alert is not None or rule.timeout_emit or rule.having is not None:
-        return None
-    if rule.limit is not None or rule.keys_from is not None or automaton.keep is None:
+    places = automaton.positions
+    if not _has_plain_clauses(automaton) or automaton.keep is None:
         return None
     if any(atom.kind != "step" for atom in automaton.atoms) or len(automaton.openings) != 1:
         return None

@@ -71,11 +71,12 @@ def as_nodes(state: Any, held: Any, kind: BareRuns) -> list[Node]:
         for event, position in zip(run, kind.path, strict=True):
             node = (event, position, node, -1, began, start, number)
             number += 1
-        nodes.append((*node, *[_value(run, where) for where in kind.seen]))
+        nodes.append((*node, *[value_of(run, where) for where in kind.seen]))
     return nodes
 
 
-def _value(run: Run, where: tuple[int, str] | None) -> Any:
+def value_of(run: Run, where: tuple[int, str] | None) -> Any:
+    """What later conditions see of a run at a place and attribute."""
     if where is None:
         return None
     value = getattr(run[where[0]], where[1])

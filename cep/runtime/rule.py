@@ -8,17 +8,19 @@ without an event: absences that have come true, loops that close, runs whose tim
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from cep.event import unbox
-from cep.key import key_of
+from cep.key import key_of, key_order
 from cep.match import Match, MatchFormat
 from cep.runtime import bare
 from cep.runtime.aggregates import finite
 from cep.runtime.bare import BareRuns
+from cep.runtime.groups import Groups
 from cep.runtime.reporting import Emitted, Reporting
 from cep.runtime.rows import first_row, rows
 from cep.runtime.runs import (
@@ -151,6 +153,13 @@ class RuleRun(Reporting):
         self.tells = not self._only_cleans
         if plan.is_bare:
             self.finish = self._finish_bare  # type: ignore[method-assign]
+            if plan.slots[0].deadline is not None:
+                self._wait = plan.slots[0].deadline[0] or 0
+                self.lane = timers.lane(self)
+                """Wake-ups of keys, which mostly ask for one after the other."""
+                self._ordered = -NEVER
+                """The moment whose keys stand in the lane in their order."""
+                self.on_time = self._end_waits  # type: ignore[method-assign]
         self._deciding: tuple[Any, int] = ((), 0)
 
     # ------------------------------------------------------------------ called by handlers
@@ -160,6 +169,16 @@ class RuleRun(Reporting):
         if not state.wake or due < state.wake:
             state.wake = due
             self.timers.add(due, self, state)
+
+    def woken(self, state: Any) -> None:
+        """The state, which has been kept elsewhere, is woken when it wants to be."""
+        lane, due = getattr(self, "lane", None), state.wake
+        if lane is None or (lane and lane[-1][0] > due):
+            self.timers.add(due, self, state)
+            return
+        if not lane:
+            self.timers.expect(due)
+        lane.append((due, state))
 
     def bucket(self, time: int) -> int:
         """The time, rounded up, for wake-ups that only clean up (`grain_of`)."""
@@ -306,6 +325,8 @@ class RuleRun(Reporting):
             groups[key] = [[node], node[NEWEST_TIME], node[NEWEST_START], value]
         else:
             RuleRun.put(group, node)
+            if groups.__class__ is Groups:
+                groups.note(key)
         return groups
 
     @staticmethod
@@ -423,6 +444,53 @@ class RuleRun(Reporting):
             self.arm(state, max(due, now + 1))
         elif not self.holds(state):
             self.forget(state)
+
+    def _end_waits(self, state: Any, now: int) -> None:
+        """`on_time` where bare runs wait for an absence: those for which it has come true match, in
+        the order in which they came."""
+        if state is self.dedup_wake:
+            self.forget_dedups(now)
+            return
+        if state.epoch != self.epoch:
+            self.touch(state)
+        held, at, state.wake = state.s0, now - 1, 0
+        low = at - self._wait
+        if held.__class__ is tuple and held[-1].t <= low:
+            self.report("match", state.key, at, held)
+            self.states.pop(state.key, None)
+            return
+        runs = bare.runs_in(held)
+        due = bisect_right(runs, low, key=_last_time)
+        for run in runs[:due]:
+            self.report("match", state.key, at, run)
+        if due == len(runs):
+            self.forget(state)
+        else:
+            state.s0 = runs[due:]
+            self.arm(state, runs[due][-1].t + self._wait + 1)
+
+    def expire_due(self, now: int) -> None:
+        """The same for all keys in the lane that are due by `now`, in order, until an event has
+        been emitted or something else is due before the next."""
+        lane, emitted = self.lane, self.emitted
+        while lane and lane[0][0] <= now:
+            due, state = lane.popleft()
+            if lane and lane[0][0] == due != self._ordered:
+                self._put_in_order(due, state)
+                self._ordered = due
+                due, state = lane.popleft()
+            if state.wake == due:
+                self._end_waits(state, due)
+                if emitted or self.timers.has_others(now):
+                    return
+
+    def _put_in_order(self, due: int, state: Any) -> None:
+        """Several keys are due at one moment: the lane gets them back in the order of keys."""
+        states = [state]
+        while self.lane and self.lane[0][0] == due:
+            states.append(self.lane.popleft()[1])
+        states.sort(key=_order_of_key, reverse=True)
+        self.lane.extendleft((due, state) for state in states)
 
     def _clean(self, state: Any, now: int) -> None:
         """The wake-up of a key in which nothing is due but the end of its runs: it is forgotten
@@ -601,18 +669,23 @@ class RuleRun(Reporting):
                 dues.append(seen + length + 1)
         return min(dues) if dues else None
 
-    def ends_at(self, state: Any) -> int | None:
+    def ends_at(self, state: Any, at_a_glance: bool = False) -> int | None:
         """For people who look at a key: when time decides over its runs. The first absence or loop
         that is then complete, or run that is reported as timed out; else the end of the newest
-        run. None: by no time. Wake-ups come later, so that they are few."""
+        run. None: by no time. Wake-ups come later, so that they are few.
+
+        `at_a_glance`: of a key with very many runs, and so only where one look at each tells it.
+        """
+        if at_a_glance and not self._only_cleans:
+            return None
+        if self._only_cleans:
+            newest = self._newest_start(state)
+            return None if newest is None else newest + self._life
         decided: list[int] = []
         ends: list[int] = []
         for slot in self.plan.slots:
             held = held_in(state, slot)
             if not held:
-                continue
-            if self._only_cleans:
-                ends.append(max(_newest(held, slot)) + self._life)
                 continue
             if slot.deadline is not None:
                 decided.append(self._first_due(held, slot))
@@ -622,6 +695,19 @@ class RuleRun(Reporting):
             else:
                 ends += over
         return min(decided) if decided else max(ends, default=None)
+
+    def ends_at_of(self, run: Any) -> int:
+        """The same for the only run of a key, where runs are bare."""
+        slot = self.plan.slots[0]
+        return int(run[-1].t + self._wait if slot.deadline is not None else run[0].t + self._life)
+
+    def _newest_start(self, state: Any) -> int | None:
+        """When the newest run of a key began."""
+        places = [(slot, getattr(state, slot.name)) for slot in self.plan.slots]
+        filled = [(slot, held) for slot, held in places if held]
+        if self.plan.is_bare:
+            return max([bare.newest(held) for _, held in filled], default=None)
+        return max([max(_newest(held_in(state, slot), slot)) for slot, _ in filled], default=None)
 
     def _first_due(self, held: Any, slot: Slot) -> int:
         if not slot.grouped:
@@ -741,10 +827,21 @@ def held_in(state: Any, slot: Slot) -> Any:
     return [held] if held is not None and slot.form == "single" else held
 
 
+def _order_of_key(state: Any) -> Any:
+    return key_order(state.key)
+
+
+def _last_time(run: Any) -> int:
+    """When the last event of a bare run was."""
+    return int(run[-1].t)
+
+
 def hold(state: Any, slot: Slot, held: Any) -> None:
     """Puts back what `held_in` gave, changed or not."""
     if slot.bare is not None and held is not None:
         held = [bare.events_of(node) for node in held]
+        if slot.deadline is not None and len(held) == 1:
+            (held,) = held
     if slot.form == "single" and held is not None:
         (held,) = held
     setattr(state, slot.name, held)
@@ -782,5 +879,10 @@ def _pruned(held: Any, slot: Slot, pruner: Pruner) -> Any:
         return pruner.runs(held)
     if slot.form == "one":
         return pruner.group(held)
-    groups = {key: pruner.group(group) for key, group in held.items()}
-    return {key: group for key, group in groups.items() if group is not None} or None
+    for key, group in list(held.items()):
+        left = pruner.group(group)
+        if left is None:
+            del held[key]
+        elif left is not group:
+            held[key] = left
+    return held or None

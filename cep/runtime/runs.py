@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cmp_to_key
 from heapq import heappop, heappush
-from operator import add
+from operator import add, is_
 from typing import Any, Final
 
 Node = tuple[Any, ...]
@@ -531,6 +531,8 @@ class Pruner:
         """The group without what is dead; None when nothing is left."""
         self._renew(group[0])
         nodes = self._renewed[id(group[0])][0]
+        if nodes is group[0]:
+            return group
         if not nodes:
             return None
         newest = max(node[NEWEST_TIME] for node in nodes)
@@ -563,12 +565,15 @@ class Pruner:
         """The node with what is alive of the nodes before it; None when nothing is."""
         if node[SIZE] < 0:
             return node
-        shared, sizes, _ = self._renewed[id(node[PREVIOUS])]
+        shared, sizes, before = self._renewed[id(node[PREVIOUS])]
+        if shared is before:
+            return node
         event, position, _, size, *rest = node
         return (event, position, shared, sizes[size], *rest) if sizes[size] else None
 
     def _copy(self, nodes: list[Node]) -> tuple[list[Node], list[int]]:
-        """The live nodes, made anew; and how many of them are in each prefix of the old list."""
+        """The live nodes, made anew, and how many of them are in each prefix of the old list; that
+        itself where all are alive."""
         fresh: list[Node] = []
         counts = [0]
         for node in nodes:
@@ -576,4 +581,6 @@ class Pruner:
             if renewed is not None:
                 fresh.append(renewed)
             counts.append(len(fresh))
+        if len(fresh) == len(nodes) and all(map(is_, fresh, nodes)):
+            return nodes, counts
         return fresh, counts

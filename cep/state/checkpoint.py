@@ -12,7 +12,8 @@ but where more than `MOST` states have changed since, the epoch at hand is encod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from time import monotonic
@@ -22,7 +23,8 @@ from cep.clock.timers import NEVER
 from cep.compile.program import Program
 from cep.runtime.reporting import Reporting
 from cep.runtime.tables import StreamTable
-from cep.state.snapshot import Memory, dedup_row, repeat_row, table_row
+from cep.state.codec import Gradual
+from cep.state.snapshot import Memory, dedup_rows_of, repeat_rows_of, table_rows_of
 from cep.state.store import (
     Epoch,
     Json,
@@ -44,6 +46,9 @@ SILENT = 2.0
 
 LOOK = 200
 """States that are encoded before the time is looked at again."""
+
+LOOK_BYTES = 100_000
+"""Characters of states after which it is looked at again, too."""
 
 SHORTEST, LONGEST = 0.005, 0.04
 """Seconds of a slice of encoding."""
@@ -94,6 +99,10 @@ class Checkpointer:
         self._cost = 10e-6
         """Seconds that encoding a state takes, as measured last."""
         self._waiting: dict[int, tuple[Reporting, Any]] = {}
+        self._large: deque[tuple[list[StateRow], Gradual]] = deque()
+        """Rows of large states, of which some is written already, and where they are to go."""
+        self._others: deque[tuple[list[StateRow], Iterator[StateRow]]] = deque()
+        """Rows that are not of states of rules, as they were when the epoch was closed."""
         self._emptied: dict[Owner, list[StateRow]] = dict(unwanted or {})
         self._epoch: Epoch | None = None
         self.on_waiting: Callable[[str], None] = lambda words: None
@@ -181,27 +190,61 @@ class Checkpointer:
         """Encodes a slice; hands the epoch over when it is whole."""
         if self._epoch is None:
             return
-        if self._waiting:
+        if self._is_left:
             began, number = self._now(), len(self._waiting)
             self._encode_some(began + self._slice(began))
             self._worked_at = self._now()
             self._cost = (self._worked_at - began) / max(number - len(self._waiting), 1)
-        if not self._waiting and not self.store.busy:
+        if not self._is_left and not self.store.busy:
             self._hand_over()
+
+    @property
+    def _is_left(self) -> bool:
+        """Whether anything of the closed epoch is still to be encoded."""
+        return bool(self._waiting or self._large or self._others)
 
     def _slice(self, now: float) -> float:
         """Seconds to encode for, so that all is encoded within the interval if work goes on as
         since the last slice."""
         if len(self._touched) > MOST:
             return float("inf")
+        if self._large or self._others:
+            return LONGEST
         left = self._closed_at + self.every - now
         slices = max(1.0, left / max(now - self._worked_at, 1e-6))
         return min(max(len(self._waiting) * self._cost / slices, SHORTEST), LONGEST)
 
     def _encode_some(self, until: float) -> None:
-        while self._waiting and self._now() < until:
-            for name in list(islice(self._waiting, LOOK)):
-                self._encode(*self._waiting.pop(name))
+        while self._is_left and self._now() < until:
+            if self._large:
+                self._go_on_with(self._large)
+            elif self._others:
+                self._take_some_others()
+            else:
+                self._encode_small()
+
+    def _encode_small(self) -> None:
+        """Some states, so many or so large that it is worth looking at the time again."""
+        size = 0
+        for name in list(islice(self._waiting, LOOK)):
+            size += self._encode(*self._waiting.pop(name))
+            if size > LOOK_BYTES or self._large:
+                break
+
+    def _go_on_with(self, large: deque[tuple[list[StateRow], Gradual]]) -> None:
+        """A step of the row of a large state."""
+        rows, steps = large[0]
+        row = next(steps)
+        if row is not None:
+            rows.append(row)
+            large.popleft()
+
+    def _take_some_others(self) -> None:
+        rows, others = self._others[0]
+        some = list(islice(others, LOOK))
+        rows += some
+        if len(some) < LOOK:
+            self._others.popleft()
 
     def finish(self) -> None:
         """Waits until the closed epoch is durable. Raises StateError where it cannot be written, or
@@ -214,9 +257,7 @@ class Checkpointer:
     def _hand_over(self) -> None:
         if self._epoch is None:
             return
-        while self._waiting:
-            _, waiting = self._waiting.popitem()
-            self._encode(*waiting)
+        self._encode_some(float("inf"))
         self._wait()
         epoch, self._epoch = self._epoch, None
         for owner, rows in self._emptied.items():
@@ -242,38 +283,44 @@ class Checkpointer:
         assert self._epoch is not None
         return self._epoch.states.setdefault(Owner(kind, name), [])
 
-    def _encode(self, run: Reporting, state: Any) -> None:
-        """The row of a state as it is now; a deleted one where the key has nothing any more."""
+    def _encode(self, run: Reporting, state: Any) -> int:
+        """The row of a state as it is now; a deleted one where the key has nothing any more. Gives
+        how many characters it has; of a large state only what is to be written is taken down."""
         codec: Any = self.memory.codecs[run.owner]
         owner = Owner(codec.kind, run.owner)
-        if run.states.get(state.key) is state:
-            self._rows(*owner).append(codec.changed_row(state))
-        else:
+        if run.states.get(state.key) is not state:
             codec.forget(state)
             # A key may have been emptied and begun anew in one epoch: the living state counts.
             self._emptied.setdefault(owner, []).append(StateRow(key_text(state.key), None))
+            return 0
+        row = codec.changed_row(state)
+        if row.__class__ is StateRow:
+            self._rows(*owner).append(row)
+            return len(row.state or "")
+        self._large.append((self._rows(*owner), row))
+        return 0
 
     def _take_others(self) -> None:
-        """Windows of dedup, rows of tables, repeats: few and small, so they are encoded at once."""
+        """Windows of dedup, rows of tables, repeats: taken down as they are now."""
         for run in self.program.rules:
             if run.shares_dedups:
                 continue
             for kind, dedup in (run.dedups or {}).items():
-                changed = _taken(dedup)
-                if changed:
-                    self._rows("dedup", run.owner).extend(
-                        dedup_row(dedup, kind, key) for key in changed
-                    )
+                self._add_others("dedup", run.owner, dedup_rows_of(dedup, kind, _taken(dedup)))
         for name, table in self.program.tables.items():
-            if isinstance(table, StreamTable) and (changed := _taken(table)):
-                self._rows("tables", name).extend(table_row(table, key) for key in changed)
+            if isinstance(table, StreamTable):
+                self._add_others("tables", name, table_rows_of(table, _taken(table)))
         for name, repeats in self.program.repeats.items():
-            if changed := _taken(repeats):
-                self._rows("repeats", name).extend(repeat_row(repeats, key) for key in changed)
+            self._add_others("repeats", name, repeat_rows_of(repeats, _taken(repeats)))
+
+    def _add_others(self, kind: str, name: str, rows: Iterator[StateRow] | None) -> None:
+        if rows is not None:
+            self._others.append((self._rows(kind, name), rows))
 
 
-def _taken(kept: Any) -> Iterable[Any]:
+def _taken(kept: Any) -> Collection[Any]:
     """The keys that have changed since the last epoch."""
     changed: set[Any] = kept.changed
-    kept.changed = set()
+    if changed:
+        kept.changed = set()
     return changed

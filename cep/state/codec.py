@@ -28,9 +28,18 @@ the rules that run then. `codec_of` gives the codec of a rule; it knows the rule
 * `floor`, `dead`, `told`: starts that a skip dropped or a timeout told; `q`: when leading absences
   were last broken; `k`: the key, where its text does not tell it exactly.
 
-A large history is written in pieces (`cep.state.segments`), in format 2: `g` holds those before,
-each with `events`, `h` and `l` of its own. Nodes and lists are numbered over all pieces, events in
-each one; `l` has [number of the list, further nodes].
+A large state is written in pieces (`cep.state.segments`), in format 3: `g` holds those before, each
+with `events`, `h`, `l` and `d` of its own. Events, nodes and lists are numbered over all pieces.
+
+* `h`: the nodes as columns: event, position, number, node before (−1: none); where a node took its
+  event with a whole group also size (−1: it did not; else the column before has the list), how much
+  older the newest start is than the event, number of the newest start.
+* `l`: what has come to lists, as columns: number of the list, how many nodes, and these one after
+  the other.
+* `d`: what has changed in what waits where, see `cep.state.segments.Change`. `s` has only what
+  waits alone, or as one group.
+
+Format 2 was an earlier form of that: `h` and `s` as in format 1, events numbered in each piece.
 
 **Windows** are written by `cep.state.window_codec`.
 
@@ -67,7 +76,7 @@ from cep.runtime.runs import (
 )
 from cep.runtime.window_rule import WindowRun
 from cep.state import segments
-from cep.state.segments import History, Renewed, Tail
+from cep.state.segments import Draft, History, Reading
 from cep.state.store import StateError, StateRow
 from cep.state.values import (
     exact_key,
@@ -83,10 +92,13 @@ if TYPE_CHECKING:
     from cep.state.window_codec import WindowCodec
 
 FORMAT = 1
-"""The number of the format that is written, but for large histories."""
+"""The number of the format that is written, but for large states."""
 
-IN_PIECES = 2
+IN_PIECES = 3
 """That of those."""
+
+Gradual = Iterator[StateRow | None]
+"""A row that takes some work: None at each step, at last the row."""
 
 DecodeLine = Callable[[bytes], Any]
 """Makes an event of a JSON line (`cep.ingest.Ingest.decode`)."""
@@ -110,7 +122,7 @@ def codec_of(
 # ---------------------------------------------------------------------------- runs
 
 
-class _Event(msgspec.Struct, array_like=True):
+class _Event(msgspec.Struct, array_like=True, gc=False):
     """A row of `events`."""
 
     raw: msgspec.Raw
@@ -120,34 +132,85 @@ class _Event(msgspec.Struct, array_like=True):
     more: dict[str, Any] | None = None
 
 
-class _Piece(msgspec.Struct):
-    """A further piece of a history."""
-
-    events: list[_Event] = []
-    h: list[list[Any]] = []
-    l: list[tuple[int, list[int]]] = []  # noqa: E741
-
-
-class _State(msgspec.Struct):
-    """A state as it is written; see the module's head."""
+class _Head(msgspec.Struct):
+    """What all formats of a state have; see the module's head."""
 
     f: int
     n: int
     w: int = 0
     floor: int = 0
-    events: list[_Event] = []
-    h: list[list[Any]] = []
-    l: list[Any] = []  # noqa: E741
-    g: list[_Piece] = []
-    s: dict[str, list[Any]] = {}
     q: dict[str, int] = {}
     dead: list[tuple[int, int]] = []
     told: list[int] = []
     k: list[Any] | None = None
+    events: list[_Event] = []
+
+
+class _State(_Head):
+    """Format 1."""
+
+    h: list[list[int]] = []
+    l: list[list[int]] = []  # noqa: E741
+    s: dict[str, list[Any]] = {}
+
+
+class _Piece2(msgspec.Struct):
+    """A further piece in format 2."""
+
+    events: list[_Event] = []
+    h: list[list[int]] = []
+    l: list[tuple[int, list[int]]] = []  # noqa: E741
+
+
+class _State2(_Head):
+    """Format 2."""
+
+    h: list[list[int]] = []
+    l: list[tuple[int, list[int]]] = []  # noqa: E741
+    s: dict[str, list[Any]] = {}
+    g: list[_Piece2] = []
+
+
+class _Piece3(msgspec.Struct):
+    """A further piece in format 3."""
+
+    events: list[_Event] = []
+    h: list[list[int]] = []
+    l: list[list[int]] = []  # noqa: E741
+    d: list[tuple[str, str, list[Any]]] = []
+
+
+class _State3(_Head):
+    """Format 3."""
+
+    h: list[list[int]] = []
+    l: list[list[int]] = []  # noqa: E741
+    d: list[tuple[str, str, list[Any]]] = []
+    s: dict[str, list[Any]] = {}
+    g: list[_Piece3] = []
 
 
 _encode = msgspec.json.Encoder().encode
+
+
+class _Bare(msgspec.Struct, gc=False):
+    """What of format 1 states with bare runs have."""
+
+    w: int
+    events: list[_Event]
+    h: list[msgspec.Raw]
+    s: dict[str, list[msgspec.Raw]]
+    floor: int = 0
+    l: msgspec.Raw | None = None  # noqa: E741
+    dead: msgspec.Raw | None = None
+    k: msgspec.Raw | None = None
+
+
+_FORMAT_1 = '{"f":1,'
 _read_state = msgspec.json.Decoder(_State).decode
+_read_bare = msgspec.json.Decoder(_Bare).decode
+_read_state_2 = msgspec.json.Decoder(_State2).decode
+_read_state_3 = msgspec.json.Decoder(_State3).decode
 _read_event = msgspec.json.Decoder(_Event).decode
 _LONG, _DEEP = 400, 200
 """A line shorter than the one, or with fewer brackets than the other, is not nested too deep for
@@ -172,13 +235,27 @@ class StateCodec:
         self._by_name = {slot.name: slot for slot in self.slots}
         layout = run.plan.layout
         self._progress = [(layout.node_of[step], step) for step in layout.step_of]
+        self._bare = {slot.name: self._bare_constants(slot) for slot in self.slots if slot.bare}
         self._histories: dict[int, History] = {}
         """By identity of the state: what of it has been written in pieces."""
         self._read: History | None = None
         """That of the state that was decoded last, where it is in pieces."""
 
+    def _bare_constants(self, slot: Slot) -> tuple[str, str, tuple[Any, ...]]:
+        """Of a run of the slot the nodes as they are written, its step, and what is seen of it."""
+        assert slot.bare is not None
+        path = slot.bare.path
+        nodes = [
+            [place, position, place + 1, *([place - 1] if place else [])]
+            for place, position in enumerate(path)
+        ]
+        step = self.run.form.steps[max(self._progress[position] for position in path)[1]]
+        return _encode(nodes).decode(), step, slot.bare.seen
+
     def encode(self, state: Any) -> str:
         """The state as text, without its key."""
+        if self._is_bare and (row := self._bare_row(state)) is not None:
+            return row.state or ""
         text = self._one_run(state)
         return self._whole(state) if text is None else text
 
@@ -187,6 +264,10 @@ class StateCodec:
         run has reached, the time of its first event, when it is woken, when time decides over its
         runs, how many these are. Runs that are kept as a group count as one for each of its newest
         events."""
+        if self._is_bare:
+            row = self._bare_row(state)
+            if row is not None:
+                return row
         filled = self._filled(state)
         heads = [node for slot, held in filled for node in _heads(held, slot)]
         row = StateRow(key_text(state.key), self.encode(state), due_us=state.wake or None)
@@ -198,57 +279,62 @@ class StateCodec:
             row.first_us = self._first(heads, any(slot.grouped for slot, _ in filled))
         return row
 
-    def changed_row(self, state: Any) -> StateRow:
+    def changed_row(self, state: Any) -> StateRow | Gradual:
         """The same for a state that has changed, to be written over the one of before: of a large
-        history only what is new since the last call."""
-        if self._is_bare:
+        one only what is new since the last call. That takes steps, of what the state is now."""
+        history = self._histories.get(id(state))
+        if history is None and self._number(state) <= segments.LARGE // 10:
             return self.row(state)
-        if id(state) not in self._histories:
-            few = state.number <= segments.LARGE // 10
-            if few or segments.size_of(*_in_slots(self._filled(state))) <= segments.LARGE:
-                return self.row(state)
-            self._histories[id(state)] = History(state)
-        return self._row_in_pieces(state)
+        if not self._is_large(state):
+            self.forget(state)
+            return self.row(state)
+        if history is None or history.is_stale:
+            history = self._histories[id(state)] = History()
+        draft = Draft(history, state, self.slots, self._events.row, _encode)
+        row = StateRow(key_text(state.key), None, due_us=state.wake or None)
+        row.runs, row.ends_us = draft.number, self.run.ends_at(state, at_a_glance=True)
+        return self._in_steps(state, draft, row, self._head(IN_PIECES, state))
 
     def forget(self, state: Any) -> None:
         """The state is not written any more by this program, or is gone."""
         self._histories.pop(id(state), None)
 
-    def _row_in_pieces(self, state: Any) -> StateRow:
-        filled, history = self._filled(state), self._histories[id(state)]
-        lists, runs = _in_slots(filled)
-        try:
-            tail = history.since(lists, runs)
-        except Renewed:
-            return self._row_anew(state)
-        if history.count and not tail.uses_old:
-            return self._row_anew(state)
-        if history.count >= history.check_at:
-            if segments.size_of(lists, runs) < history.count // 2:
-                return self._row_anew(state)
-            history.check_at = 2 * history.count
-        row = StateRow(key_text(state.key), None, due_us=state.wake or None)
-        row.sealed = history.segments
-        content: dict[str, Any] = {}
-        if len(tail.nodes) > segments.SEALED:
-            row.segments = (_encode(tail.rows(self._events.row)).decode(),)
-        else:
-            content = tail.rows(self._events.row)
-        content["s"] = {slot.name: _written(held, slot, tail) for slot, held in filled}
-        row.state = self._text(IN_PIECES, state, content)
-        if lists or runs:
-            furthest = max(self._progress[place] for place in history.positions | tail.positions)
-            row.step = self.run.form.steps[furthest[1]]
-            row.first_us, row.runs = tail.first, sum(map(len, lists)) + len(runs)
-            row.ends_us = self.run.ends_at(state)
-        if row.segments:
-            history.seal(tail)
-        return row
+    def _is_large(self, state: Any) -> bool:
+        """Whether a state is worth writing in pieces. O(how much it takes for that)."""
+        if self._is_bare:
+            return self._number(state) > segments.LARGE
+        marks = len(state.dead or ()) + len(state.told or ())
+        *_, number = segments.number_of(_lazy_heads(state, self.slots), segments.LARGE)
+        return number + marks > segments.LARGE
 
-    def _row_anew(self, state: Any) -> StateRow:
-        """Nothing that was written can be used, or too little."""
-        self.forget(state)
-        return self.changed_row(state)
+    def _in_steps(self, state: Any, draft: Draft, row: StateRow, head: dict[str, Any]) -> Gradual:
+        """Completes the row of a large state."""
+        for _ in draft.steps():
+            yield None
+        row.sealed, row.segments = draft.sealed, tuple(draft.segments)
+        row.state = _encode({**head, **draft.content()}).decode()
+        history = draft.history
+        positions = history.positions | draft.positions
+        if row.runs and positions:
+            row.step = self.run.form.steps[max(self._progress[place] for place in positions)[1]]
+            row.first_us = draft.first
+        if history.written >= history.check_at:
+            yield from self._look_back(state, history, row.runs)
+        yield row
+
+    def _look_back(self, state: Any, history: History, runs: int) -> Gradual:
+        """Whether half of what has been written is of no use any more."""
+        number = 0
+        if self._is_bare:
+            number = self._number(state)
+        else:
+            heads = list(_lazy_heads(state, self.slots))
+            for found in segments.number_of(heads, history.written):
+                number = found
+                yield None
+        number += runs + sum(map(len, segments.marks_of(state).values()))
+        history.is_stale = number < history.written // 2
+        history.check_at = history.written + max(number // 2, segments.LARGE)
 
     def _first(self, heads: list[Node], grouped: bool) -> int:
         """The time of the first event of any run."""
@@ -270,10 +356,14 @@ class StateCodec:
 
     def adopt(self, key: str, text: str | bytes) -> Any:
         """Decodes a state and lets it live in the rule: it will be found and woken."""
+        if self._is_bare and text[:7] == _FORMAT_1:
+            state = self._adopt_bare(key, text)
+            if state is not None:
+                return state
         state = self.decode(key, text)
         self.run.states[state.key] = state
         if state.wake:
-            self.run.timers.add(state.wake, self.run, state)
+            self.run.woken(state)
         history, self._read = self._read, None
         if history is not None:
             self._histories[id(state)] = history
@@ -284,6 +374,40 @@ class StateCodec:
         return [(slot, held) for slot in self.slots if (held := held_in(state, slot))]
 
     # ------------------------------------------------------------------ writing
+
+    def _bare_row(self, state: Any) -> StateRow | None:
+        """The row of a state with one bare run, which most are; None for any other."""
+        found = [(slot, held) for slot, held in self._places(state) if held is not None]
+        if len(found) != 1 or state.floor:
+            return None
+        ((slot, run),) = found
+        if run.__class__ is list:
+            if len(run) != 1:
+                return None
+            (run,) = run
+        key = state.key
+        if key.__class__ is not str and exact_key(key) is not None:
+            return None
+        line = self._events.line
+        lines = [text for event in run if (text := line(event)) is not None]
+        size = len(run)
+        if len(lines) < size:
+            return None
+        nodes, step, seen = self._bare[slot.name]
+        waiting = f"[{size - 1}]"
+        if seen:
+            values = [json_text(bare.value_of(run, where)) for where in seen]
+            waiting = f"[[{size - 1},{','.join(values)}]]"
+        wake = state.wake
+        text = (
+            f'{{"f":{FORMAT},"n":{size},"w":{wake},"events":[{",".join(lines)}],'
+            f'"h":{nodes},"s":{{"{slot.name}":{waiting}}}}}'
+        )
+        ends = self.run.ends_at_of(run)
+        return StateRow(key_text(key), text, step, run[0].t, wake or None, 1, ends)
+
+    def _places(self, state: Any) -> Iterable[tuple[Slot, Any]]:
+        return zip(self.slots, self._held(state), strict=True)
 
     def _one_run(self, state: Any) -> str | None:
         """The text of a state with one run of one event, which most are; None for any other."""
@@ -301,8 +425,8 @@ class StateCodec:
             return None
         slot, held = filled
         if slot.bare is not None:
-            held = held_in(state, slot)
-        run = _only_run(held, "list" if slot.bare is not None else slot.form)
+            return None
+        run = _only_run(held, slot.form)
         if run is None or run[PREVIOUS] is not None:
             return None
         event = self._events.line(run[EVENT])
@@ -328,25 +452,24 @@ class StateCodec:
                     histories.take_list(group[0], len(group[0]))
         content: dict[str, Any] = histories.rows(self._events.row)
         content["s"] = {slot.name: _written(held, slot, histories) for slot, held in filled}
-        return self._text(FORMAT, state, content)
+        made = self._head(FORMAT, state)
+        made.update((name, content) for name, content in content.items() if content)
+        return _encode(made).decode()
 
     def _number(self, state: Any) -> int:
         """How many events the key has seen; where these are not counted, its nodes."""
         return bare.numbered(state, self.slots) if self._is_bare else state.number
 
-    def _text(self, format: int, state: Any, content: Mapping[str, Any]) -> str:
-        """The text of a state whose runs and histories are `content`."""
+    def _head(self, format: int, state: Any) -> dict[str, Any]:
+        """What is written of a state besides its runs and histories."""
         made: dict[str, Any] = {"f": format, "n": self._number(state), "w": state.wake}
-        more = {
-            "floor": state.floor,
-            "k": exact_key(state.key),
-            "dead": sorted(state.dead.items()) if state.dead else None,
-            "told": sorted(state.told) if state.told else None,
-            "q": {name: at for name in self._quiet if (at := getattr(state, name)) is not None},
-            **content,
-        }
+        more = {"floor": state.floor, "k": exact_key(state.key)}
+        if not self._is_bare and format == FORMAT:
+            more["dead"] = sorted(state.dead.items()) if state.dead else None
+            more["told"] = sorted(state.told) if state.told else None
+        more["q"] = {name: at for name in self._quiet if (at := getattr(state, name)) is not None}
         made.update((name, content) for name, content in more.items() if content)
-        return _encode(made).decode()
+        return made
 
     # ------------------------------------------------------------------ reading
 
@@ -361,42 +484,89 @@ class StateCodec:
             shared += [nodes[i] for i in members]
         return self._made(key, row, nodes, lists, value)
 
+    def _adopt_bare(self, key: str, text: str | bytes) -> Any:
+        """A state with one bare run, which most are; None for any other."""
+        try:
+            row = _read_bare(text)
+        except msgspec.MsgspecError:
+            return None
+        if len(row.s) != 1 or row.l or row.k or row.floor or row.dead:
+            return None
+        ((name, held),) = row.s.items()
+        slot = self._by_name.get(name)
+        if slot is None or len(held) != 1 or len(row.h) != len(row.events):
+            return None
+        assert slot.bare is not None
+        if len(row.events) != len(slot.bare.path):
+            return None
+        read = self._events.read
+        try:
+            run = tuple([read(event) for event in row.events])
+        except Exception:
+            return None  # the long way says why
+        state = self.run.State()
+        state.key, state.wake = key_from_text(key), row.w
+        setattr(state, name, [run] if slot.form == "list" and slot.deadline is None else run)
+        self.run.states[state.key] = state
+        if row.w:
+            self.run.woken(state)
+        return state
+
     def read_2(self, key: str, text: str | bytes) -> Any:
         """Reads format 2."""
-        row = _read_state(text)
+        row = _read_state_2(text)
         value = _reader_of_values(text)
         variables = self._variables_of(row, value)
         nodes: list[Node] = []
         lists: defaultdict[int, list[Node]] = defaultdict(list)
-        written: dict[int, tuple[list[Node], int]] = {}
-        count = 0
-        pieces: list[_Piece | _State] = [*row.g, row]
+        pieces: list[_Piece2 | _State2] = [*row.g, row]
         for piece in pieces:
-            if piece is row:
-                written = {number: (them, len(them)) for number, them in lists.items() if them}
-                count = len(nodes)
             events = [self._events.read(event) for event in piece.events]
             _add_nodes(nodes, piece.h, events, lists, variables)
             for number, members in piece.l:
                 lists[number] += [nodes[i] for i in members]
-        state = self._made(key, row, nodes, lists, value)
-        held, runs = _in_slots(self._filled(state))
-        in_slots = {id(them) for them in held}
-        listed = max(written, default=-1)
-        known = {n: entry for n, entry in written.items() if id(entry[0]) in in_slots}
-        nodes_held = [*runs, *(node for them in held for node in them)]
-        self._read = History.read(state, len(row.g), nodes[:count], known, nodes_held, listed + 1)
+        return self._made(key, row, nodes, lists, value)
+
+    def read_3(self, key: str, text: str | bytes) -> Any:
+        """Reads format 3."""
+        row = _read_state_3(text)
+        reading = Reading(self._by_name, self._events.read, _reader_of_values(text))
+        state = self._begun(key, row)
+        reading.fill(state, row.g, row, row.s)
+        self._read = reading.history
         return state
 
-    def _variables_of(self, row: _State, value: Callable[[Any], Any]) -> dict[int, tuple[Any, ...]]:
+    def _variables_of(
+        self, row: _State | _State2, value: Callable[[Any], Any]
+    ) -> dict[int, tuple[Any, ...]]:
         """The variables of runs that are kept one by one, by their nodes."""
         runs = [held for name, held in row.s.items() if not self._by_name[name].grouped]
         return _variables(runs, value)
 
     def _made(
-        self, key: str, row: _State, nodes: list[Node], lists: Any, value: Callable[[Any], Any]
+        self,
+        key: str,
+        row: _State | _State2,
+        nodes: list[Node],
+        lists: Any,
+        value: Callable[[Any], Any],
     ) -> Any:
         """The state of a row, its histories made."""
+        state = self._begun(key, row)
+        dropped = dict(row.dead)
+        for name, held in row.s.items():
+            slot = self._by_name[name]
+            if self._is_bare and row.l:  # they were a group before they were bare
+                runs = lists[held[0]]
+            else:
+                runs = _read_slot(held, slot, nodes, lists, value)
+            if self._is_bare:  # what was marked as dropped when runs had numbers is left out
+                runs = [r for r in runs if not is_dropped(r[NEWEST_START], row.floor, dropped)]
+            hold(state, slot, runs or None)
+        return state
+
+    def _begun(self, key: str, row: _Head) -> Any:
+        """A state without its runs."""
         state = self.run.State()
         state.key = key_from_text(key) if row.k is None else key_from_exact(row.k)
         state.wake = row.w
@@ -406,14 +576,22 @@ class StateCodec:
             state.told = set(row.told) or None
         for name, at in row.q.items():
             setattr(state, name, at)
-        dropped = dict(row.dead)
-        for name, held in row.s.items():
-            slot = self._by_name[name]
-            runs = _read_slot(held, slot, nodes, lists, value)
-            if self._is_bare:  # what was marked as dropped when runs had numbers is left out
-                runs = [r for r in runs if not is_dropped(r[NEWEST_START], row.floor, dropped)]
-            hold(state, slot, runs or None)
         return state
+
+
+def _lazy_heads(state: Any, slots: Iterable[Slot]) -> Iterator[Node]:
+    """The newest node of each run."""
+    for slot in slots:
+        held = getattr(state, slot.name)
+        if held is None:
+            continue
+        if slot.form == "single":
+            yield held
+        elif slot.form == "list":
+            yield from held
+        else:
+            for group in _groups(held, slot):
+                yield from group[0]
 
 
 def _reader_of_values(text: str | bytes) -> Callable[[Any], Any]:
@@ -554,7 +732,7 @@ class _Histories:
         return row
 
 
-def _written(held: Any, slot: Slot, histories: _Histories | Tail) -> list[Any]:
+def _written(held: Any, slot: Slot, histories: _Histories) -> list[Any]:
     """What a slot holds, by the numbers of nodes and lists."""
     if not slot.grouped:
         return [
@@ -701,7 +879,12 @@ class EventCodec:
 
     def read(self, row: _Event) -> Any:
         """The event of a row."""
-        event = self._decoded(bytes(row.raw))
+        raw = bytes(row.raw)
+        if raw[:1] == b"{" and len(raw) < _LONG:
+            event = self.decode_line(raw)
+            event.raw = raw
+        else:
+            event = self._decoded(raw)
         event.t, event.pos = row.t, row.pos
         event.src = sys.intern(row.src) if row.src.__class__ is str else from_json(row.src)
         for name, content in (row.more or {}).items():
@@ -754,6 +937,7 @@ def _more_room() -> Iterator[None]:
 FORMATS: Mapping[int, Callable[..., Any]] = {
     1: lambda codec, key, text: codec.read_1(key, text),
     2: lambda codec, key, text: codec.read_2(key, text),
+    3: lambda codec, key, text: codec.read_3(key, text),
 }
 """The reader of each format that has ever been released."""
 
@@ -767,12 +951,20 @@ _read_number = msgspec.json.Decoder(_Numbered).decode
 
 def is_in_pieces(text: str) -> bool:
     """Whether a state is written in pieces."""
-    return _read_number(text).f == IN_PIECES
+    return _format_of(text) >= 2
+
+
+def _format_of(text: str | bytes) -> int:
+    """The number of a text's format, which most have at the very beginning."""
+    begin, place = ('{"f":', 5) if isinstance(text, str) else (b'{"f":', 5)
+    if text.startswith(begin) and text[place + 1 : place + 2] in (",", b","):  # type: ignore[arg-type]
+        return int(text[place : place + 1])
+    return _read_number(text).f
 
 
 def _reader(text: str | bytes) -> Callable[..., Any]:
     """The reader of a text's format."""
-    number = _read_number(text).f
+    number = _format_of(text)
     require_known(number)
     return FORMATS[number]
 

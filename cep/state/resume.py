@@ -41,14 +41,19 @@ def go_on(
     have rows which were another's before. `stay` says of a state whether it stays where it is."""
     unwanted: Unwanted = {}
     moved: set[Owner] = set()
+    kept: dict[Owner, bool] = {}
+    known: dict[Owner, list[tuple[Owner, Callable[[str, str], object]]]] = {}
     for owner, key, text in states:
-        heirs = following.heirs(owner)
-        for heir in heirs:
+        heirs = known.get(owner)
+        if heirs is None:
+            heirs = [(heir, memory.adopter(heir)) for heir in following.heirs(owner)]
+            known[owner] = heirs
+            moved.update(heir for heir, _ in heirs if heir != owner)
+            kept[owner] = any(heir == owner for heir, _ in heirs)
+        for heir, adopt in heirs:
             if stay is None or not stay(heir, key, text):
-                memory.adopt(heir, key, text)
-            if heir != owner:
-                moved.add(heir)
-        if owner not in heirs:
+                adopt(key, text)
+        if not kept[owner]:
             unwanted.setdefault(owner, []).append(StateRow(key, None))
     memory.resume(clock, _known(counters, following, memory.program))
     _tell_since(memory.program, following, clock)

@@ -17,7 +17,8 @@ Rows besides those of `cep.state.codec`, each with its format `f`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,14 +27,13 @@ from cep.clock.timers import NEVER
 from cep.compile.program import Program
 from cep.runtime.reporting import Dedup
 from cep.runtime.rule import RuleRun
-from cep.runtime.tables import Repeats, StreamTable
+from cep.runtime.tables import Path, Repeats, StreamTable
 from cep.runtime.window_rule import WindowRun
 from cep.state.codec import FORMAT, DecodeLine, UnreadableState, codec_of, require_known
 from cep.state.store import Owner, StateRow
 from cep.state.values import (
     exact_key,
     from_json,
-    json_text,
     key_from_exact,
     key_from_text,
     key_text,
@@ -82,11 +82,11 @@ class Memory:
                 yield Owner("dedup", name), row
         for name, table in self.program.tables.items():
             if isinstance(table, StreamTable):
-                for key in table.rows:
-                    yield Owner("tables", name), table_row(table, key)
+                for row in table_rows_of(table, table.rows) or ():
+                    yield Owner("tables", name), row
         for name, repeats in self.program.repeats.items():
-            for parts in repeats.windows:
-                yield Owner("repeats", name), repeat_row(repeats, parts)
+            for row in repeat_rows_of(repeats, repeats.windows) or ():
+                yield Owner("repeats", name), row
 
     def counters(self) -> dict[str, Any]:
         """What has been counted so far, by rule and stream."""
@@ -104,6 +104,13 @@ class Memory:
         return {"rules": rules, "repeats": repeats, "observing": observing}
 
     # ------------------------------------------------------------------ in
+
+    def adopter(self, owner: Owner) -> Callable[[str, str], object]:
+        """Takes in rows of one owner, given as key and text; see `adopt`."""
+        if owner.kind in ("runs", "windows"):
+            adopt: Callable[[str, str], object] = self._codec(owner).adopt
+            return adopt
+        return partial(self.adopt, owner)
 
     def adopt(self, owner: Owner, key: str, text: str) -> None:
         """Takes in a row. Raises `UnreadableState` for one of an owner that the program does not
@@ -183,23 +190,39 @@ def _content(text: str) -> dict[str, Any]:
 def dedup_rows(run: Run) -> Iterator[StateRow]:
     """The windows of a rule's `dedup`."""
     for kind, dedup in (run.dedups or {}).items():
-        for key in dedup.windows:
-            yield dedup_row(dedup, kind, key)
+        yield from dedup_rows_of(dedup, kind, dedup.windows) or ()
 
 
-def dedup_row(dedup: Dedup, kind: str, key: Any) -> StateRow:
-    """A window of `dedup`, or that there is none any more; `due_us`: when it may be forgotten."""
+def dedup_rows_of(dedup: Dedup, kind: str, keys: Collection[Any]) -> Iterator[StateRow] | None:
+    """The windows of some keys of a `dedup` as they are now, or that there is none any more;
+    `due_us`: when it may be forgotten. They are written when they are asked for."""
+    if not keys:
+        return None
+    windows, duration = dedup.windows, dedup.duration
+    found = [
+        (key, w.end, w.hidden, w.first, w.last) if (w := windows.get(key)) is not None else (key,)
+        for key in keys
+    ]
+    return (_dedup_row(duration, kind, *one) for one in found)
+
+
+def _dedup_row(
+    duration: int,
+    kind: str,
+    key: Any,
+    end: int | None = None,
+    hidden: int = 0,
+    first: int = 0,
+    last: int = 0,
+) -> StateRow:
     name = key_text(key)
     if kind == "timeout":
         name = f'{{"timeout":{name}}}'
-    window = dedup.windows.get(key)
-    if window is None:
+    if end is None:
         return StateRow(name, None)
-    content = {"hidden": window.hidden, "first": window.first, "last": window.last}
-    text = json_text({"f": FORMAT, "end": window.end, **content})
-    first = window.first if window.hidden else None
-    due = window.end + dedup.duration
-    return StateRow(name, text, first_us=first, due_us=due, runs=window.hidden)
+    text = f'{{"f":{FORMAT},"end":{end},"hidden":{hidden},"first":{first},"last":{last}}}'
+    since = first if hidden else None
+    return StateRow(name, text, first_us=since, due_us=end + duration, runs=hidden)
 
 
 def _take_dedup(run: Run, key: str, row: Mapping[str, Any]) -> None:
@@ -218,25 +241,38 @@ def _take_dedup(run: Run, key: str, row: Mapping[str, Any]) -> None:
 # ---------------------------------------------------------------------------- tables and streams
 
 
-def repeat_row(repeats: Repeats, key: tuple[Any, ...]) -> StateRow:
-    """A window of a stream's `dedup`, or that there is none any more."""
-    end = repeats.windows.get(key)
+def repeat_rows_of(repeats: Repeats, keys: Collection[Any]) -> Iterator[StateRow] | None:
+    """The windows of some keys of a stream's `dedup` as they are now, or that there is none."""
+    if not keys:
+        return None
+    found = list(zip(keys, map(repeats.windows.get, keys), strict=True))
+    return (_repeat_row(key, end) for key, end in found)
+
+
+def _repeat_row(key: tuple[Any, ...], end: int | None) -> StateRow:
     if end is None:
         return StateRow(key_text(key), None)
-    return StateRow(key_text(key), json_text({"f": FORMAT, "end": end}), due_us=end)
+    return StateRow(key_text(key), f'{{"f":{FORMAT},"end":{end}}}', due_us=end)
 
 
-def table_row(table: StreamTable, key: Any) -> StateRow:
-    """The row of a key of a table, or that there is none any more."""
-    if key not in table.rows:
+def table_rows_of(table: StreamTable, keys: Collection[Any]) -> Iterator[StateRow] | None:
+    """The rows of some keys of a table as they are now, or that there is none any more."""
+    if not keys:
+        return None
+    found, ttl = list(zip(keys, map(table.rows.get, keys), strict=True)), table.ttl
+    return (_table_row(ttl, key, kept) for key, kept in found)
+
+
+def _table_row(ttl: int | None, key: Any, kept: tuple[int, Mapping[Path, Any]] | None) -> StateRow:
+    if kept is None:
         return StateRow(key_text(key), None)
-    time, values = table.rows[key]
+    time, values = kept
     content: dict[str, Any] = {"f": FORMAT, "t": time}
     content["row"] = [[list(path), to_json(value)] for path, value in values.items()]
     exact = exact_key(key)
     if exact is not None:
         content["k"] = exact
-    due = None if table.ttl is None else time + table.ttl + 1
+    due = None if ttl is None else time + ttl + 1
     text = msgspec.json.encode(content).decode()
     return StateRow(key_text(key), text, first_us=time, due_us=due)
 

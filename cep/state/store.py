@@ -64,8 +64,8 @@ class StateRow(msgspec.Struct, gc=False):
 def with_segments(state: str, segments: Iterable[str]) -> str:
     """A state as it is read, with its further pieces.
 
-    >>> with_segments('{"f":2}', ['{"h":[1]}', '{"h":[2]}'])
-    '{"f":2,"g":[{"h":[1]},{"h":[2]}]}'
+    >>> with_segments('{"f":3}', ['{"h":[1]}', '{"h":[2]}'])
+    '{"f":3,"g":[{"h":[1]},{"h":[2]}]}'
     """
     return f'{state[:-1]},"g":[{",".join(segments)}]}}'
 
@@ -80,7 +80,7 @@ def in_pieces(row: StateRow) -> StateRow:
     Raises `StateError` for one that `with_segments` has not made.
     """
     text = row.state or ""
-    if not text.startswith('{"f":2,'):
+    if not text.startswith(('{"f":2,', '{"f":3,')):
         return row
     pieces = [bytes(piece).decode() for piece in msgspec.json.decode(text, type=_Whole).g]
     if not pieces:

@@ -136,6 +136,9 @@ def key_from_text(text: str) -> Any:
     >>> key_from_text('["a"]'), key_from_text('["a",2]'), key_from_text('[]')
     ('a', ('a', 2), ())
     """
+    inner = text[2:-2]
+    if text[:2] == '["' and text[-2:] == '"]' and '"' not in inner and "\\" not in inner:
+        return inner
     return bare_key(parts_from_text(text))
 
 

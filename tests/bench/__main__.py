@@ -16,7 +16,8 @@ from pathlib import Path
 import cep
 
 from .results import Row, comparison, read, result, save, table
-from .workloads import WORKLOADS, Setting
+from .setting import Setting
+from .workloads import WORKLOADS
 
 
 def main() -> int:

@@ -22,6 +22,7 @@ from cep.clock.timers import NEVER
 from cep.compile.program import Program
 
 from . import data, floor, questions
+from .durable import w8_durable, w9_spill
 from .engines import decoded, from_file, in_process, in_program, made, matches_of
 from .measure import (
     Measured,
@@ -34,29 +35,10 @@ from .measure import (
     resident_bytes,
 )
 from .results import Row
+from .setting import Setting
 
 PATIENCE = 20.0
 """Seconds after which a size is given up, and larger ones are not tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Where the data is, whether only a part is used, how often everything is repeated."""
-
-    folder: Path
-    quick: bool
-    repetitions: int
-
-    def file(self, name: str) -> Path:
-        """The path of a data file, or of its beginning."""
-        return data.ensure(self.folder, f"{name}-quick" if self.quick else name)
-
-    def events(self, name: str) -> int:
-        return data.FILES[f"{name}-quick" if self.quick else name].events
-
-    def golden(self, name: str) -> int | None:
-        """The right answer that is known beforehand."""
-        return questions.GOLDEN.get(f"{name} quick" if self.quick else name)
 
 
 # ---------------------------------------------------------------------------- beside a loop
@@ -597,6 +579,8 @@ WORKLOADS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "w5": w5_long_loop,
     "w6": w6_join,
     "w7": w7_absence,
+    "w8": w8_durable,
+    "w9": w9_spill,
     "w10": w10_windows,
     "calls": one_by_one,
     "start": start_up,

@@ -75,6 +75,69 @@ def test_what_an_epoch_writes_does_not_grow_with_the_key() -> None:
         assert [match.message for match in found] == ["ann: 4000"]
 
 
+LARGE_KEYS = {
+    "groups by value": (
+        "rule r { all within 1d { o: A  p: B where n == o.n } skip nothing }",
+        ["bb"],
+    ),
+    "groups by value, restarted": (
+        "rule r { sequence within 1d { o: A  p: B where n == o.n  q: C where n == o.n } }",
+        ["bb"],
+    ),
+    "bare runs": ("rule r { sequence within 1d { a: A  b: B where n > a.n + 10000000 } }", []),
+    "runs one by one": (
+        "rule r { sequence within 1d { a: A  b: B where n > a.n + 10000000 }"
+        " on timeout { alert } }",
+        [],
+    ),
+    "one group": ("rule r { sequence within 1d { a: A+  b: C } }", []),
+    "absences": ("rule r { sequence { a: A  no C within 1d } }", []),
+    "timeouts": (
+        "rule r { sequence within 1d { a: A  any b: B where n == a.n } skip nothing"
+        " on timeout { alert } }",
+        ["bb"],
+    ),
+    "skip to next": (
+        "rule r { skip to next sequence within 1d { a: A  b: B where n == a.n } }",
+        ["bb"],
+    ),
+    "dedup": ("rule r { on A dedup by n for 1d }", []),
+    "tables": ("table t from A key n  rule r { on B where t[n].x > 1 }", []),
+    "repeats": ("stream A { dedup by n for 1d }  rule r { on A where n < 0 }", []),
+}
+"""Rules with a key that grows, and whether other events come between."""
+
+
+@pytest.mark.parametrize("name", LARGE_KEYS)
+def test_what_an_epoch_writes_does_not_grow_with_any_kind_of_key(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "LARGE", 100)
+    monkeypatch.setattr(segments, "SEALED", 25)
+    rules, other = LARGE_KEYS[name]
+    store = Counting()
+    events = iter(range(10_000_000))
+
+    def more(number: int) -> list[dict[str, Any]]:
+        given = []
+        for i in (next(events) for _ in range(number)):
+            given.append({"type": "A", "time": START + i / 1000, "n": i})
+            if other and i % 10 == 9:
+                given.append({"type": "B", "time": START + i / 1000, "n": i // 2})
+        return given
+
+    with cep.Engine(cep.loads(rules), state=store, checkpoint_every=3600) as engine:
+        for size in (300, 900):
+            engine.process(more(size))
+            for _ in range(3):
+                engine.process(more(20))
+                engine.checkpoint()
+        small, large = max(store.sizes[1:3]), max(store.sizes[4:6])
+        assert large < 2 * small
+        for rule in engine.program.rules:
+            rule.check()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_crashed_anywhere(tmp_path: Path, seed: int, small: None) -> None:
     rnd, rules = random.Random(seed), cep.loads(MANY_SHAPES)

@@ -13,6 +13,9 @@ from cep.runtime.runs import NEWEST_START, NUMBER
 
 ROW = "rule r { by user sequence within 1h { a: A  b: B  c: C where n > a.n } alert '{a.n}' }"
 
+START = 1_700_000_000
+WAITS = "rule r { by k sequence { a: A no B within 10s } alert '{k}' }"
+
 
 def is_bare(rule: str) -> bool:
     return cep.loads(rule).compiled.rules[0].automaton.is_bare
@@ -25,6 +28,8 @@ def is_bare(rule: str) -> bool:
         ROW.replace("alert", "skip nothing alert"),
         ROW.replace("alert", "dedup by user for 1h alert"),
         "rule r { sequence strict within 1h { a: event{3} where n > prev(n) } alert '' }",
+        WAITS,
+        WAITS.replace("alert", "skip nothing alert"),
     ],
 )
 def test_a_plain_row_of_steps(rule: str) -> None:
@@ -35,6 +40,9 @@ def test_a_plain_row_of_steps(rule: str) -> None:
     ("rule", "why"),
     [
         (ROW.replace("where n > a.n", ""), "one group is cheaper"),
+        (WAITS.replace("no B", "no B where n > a.n"), "the absence looks back"),
+        (WAITS.replace("a: A", "a: A  b: C within 5s"), "runs may end each other"),
+        (WAITS.replace("alert", "keep 1h alert"), "two times may end a run"),
         (ROW.replace("b: B", "b: B where n > a.n"), "runs may pass each other"),
         (ROW.replace("b: B", "no X  b: B"), "an absence closes a way"),
         (ROW.replace("b: B", "b: B?"), "there are two ways"),
@@ -128,3 +136,41 @@ def test_the_oldest_are_dropped_and_later_ones_go_on() -> None:
     assert drop_until(run, run.states["ann"], 0) == 1
     program.run(events(program, ("A", 2, 6), ("B", 3, 0), ("C", 4, 9)))
     assert [match.message for match in program.take()] == ["7"]
+
+
+def absences(events: list[tuple[int, str, str]], rules: str = WAITS) -> list[tuple[int, str]]:
+    """Times and keys of matches, in order, the clock moved to the end in one go and in steps."""
+    found = []
+    for steps in (1, 7):
+        engine = cep.Engine(cep.loads(rules))
+        matches = engine.process([{"type": k, "time": START + t, "k": key} for t, k, key in events])
+        for step in range(1, steps + 1):
+            matches += engine.advance_to((START + 100 * step // steps) * 1_000_000)
+            for rule in engine.program.rules:
+                rule.check()
+        found.append([(m.time // 1_000_000 - START, m.key["k"]) for m in matches if m.key])
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_absences_come_true_in_the_order_of_their_moments_and_keys() -> None:
+    assert absences([(0, "A", "c"), (0, "A", "a"), (0, "A", "b"), (1, "A", "a")]) == [
+        (10, "a"),
+        (10, "b"),
+        (10, "c"),
+        (11, "a"),
+    ]
+
+
+def test_an_event_that_comes_ends_all_waits_of_its_key() -> None:
+    given = [(0, "A", "a"), (2, "A", "a"), (3, "B", "a"), (4, "A", "a"), (5, "A", "b")]
+    assert absences(given) == [(14, "a"), (15, "b")]
+
+
+def test_what_an_absence_causes_stands_in_the_order_of_all_others() -> None:
+    rules = (
+        "rule first { by k sequence { a: A no B within 10s } emit gone }"
+        'rule second { by k sequence { g: gone no B within 5s } alert "{k}" }'
+    )
+    given = [(0, "A", "b"), (0, "A", "a"), (3, "A", "c")]
+    assert absences(given, rules) == [(15, "a"), (15, "b"), (18, "c")]

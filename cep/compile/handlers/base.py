@@ -293,7 +293,14 @@ class HandlerBase:
 
     def _insert_now(self, target: State, run: str) -> None:
         w, slot = self.w, f"st.s{target.index}"
-        if target.form == "single":
+        if target.form == "one" and target.path:
+            with w.block(f"if {slot} is None:"):
+                w(f"{slot} = {run}")
+            with w.block(f"elif {slot}.__class__ is list:"):
+                w(f"{slot}.append({run})")
+            with w.block("else:"):
+                w(f"{slot} = [{slot}, {run}]")
+        elif target.form == "single":
             w(f"{slot} = {run}")
         elif target.form == "list":
             self._push(slot, run)

@@ -76,6 +76,9 @@ class Closing(HandlerBase):
     ) -> None:
         """Runs of `state` for which the guards hold are taken out and given to `hit`."""
         w, slot = self.w, f"st.s{state.index}"
+        if state.path:  # it waits for this absence alone
+            w(f"{slot} = None")
+            return
         conditional = bool(guards) or timed is not None
         with w.block(f"if {slot}:"):
             if state.form in ("list", "single"):

@@ -352,7 +352,8 @@ class Handler(Closing, StrictRow):
             self.a.entered[edge.target] is None or self.a.positions[edge.target].guards
             for edge in self.a.openings
         )
-        if self.a.states and (may_open_nothing or self.a.keep is None):
+        waits_alone = self.a.is_bare and self.a.keep is None
+        if self.a.states and (may_open_nothing or self.a.keep is None) and not waits_alone:
             # Else a run was opened whose time is bounded, and the key is woken when it is over.
             empty = " or ".join(f"st.s{state.index}" for state in self.a.states)
             with w.block(f"if not (st.wake or {empty}):"):

@@ -291,6 +291,18 @@ class Steps(HandlerBase):
             self._push("done", run)
         else:
             self._put(self.a.states[index], run)
+            self._arm_wait(self.a.states[index])
+
+    def _arm_wait(self, target: State) -> None:
+        """Wakes the key when the absence that a bare run waits for has come true. Runs that came
+        before are woken earlier, so it is enough where the key has no wake-up."""
+        deadline = target.key.deadline
+        if deadline is not None:
+            with self.w.block("if not st.wake:"):
+                self.w(f"st.wake = wake = t + {(deadline.after or 0) + 1}")
+                with self.w.block("if not lane:"):
+                    self.w("expect(wake)")
+                self.w("lane.append((wake, st))")
 
     def _arm_deadline(self, target: State, first: str) -> bool:
         """Wakes the key for what is due in a state by a time of its own; whether there is any."""
