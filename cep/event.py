@@ -216,7 +216,14 @@ class EventShape:
         if names:
             place = {name: i for i, name in enumerate(names)}
             members.sort(key=lambda member: place.get(rename[member[0]], len(place)))
-        ordered = members if bare else [*members, *own] if names else [*own, *members]
+        if bare:
+            ordered = members
+        elif names:
+            ordered = [*members, *own]
+        else:
+            # What conditions look at stands together: an event of long ago is no longer in the
+            # cache, and costs a fetch for each line of memory that is touched.
+            ordered = [own[0], *members, *own[1:]]
         return msgspec.defstruct("Event", ordered, rename=rename, gc=False)
 
     def settle(self, event: Any) -> None:

@@ -62,6 +62,8 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
         w("add = run.timers.add")
         if automaton.is_bare and automaton.states[0].key.deadline is not None:
             w("lane, expect = run.lane, run.timers.expect")
+        if automaton.is_strict_row:
+            w("found = run.found")
         w(f"{DURABLE}touch = run.touch")
         for line in (module.tallies.text() + handlers.text()).splitlines():
             w(line)

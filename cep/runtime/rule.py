@@ -222,14 +222,17 @@ class RuleRun(Reporting):
         """`finish` where runs are bare: they are complete in the order in which they began, and
         what a skip drops is no longer there."""
         skips = self.plan.skip.kind != "nothing"
-        chosen = finals[:1] if skips else finals
-        if self._plain:
-            self.matches += len(chosen)
-            self.out += [Match(self.form, "match", time, state.key, run) for run in chosen]
-            return skips
-        for run in chosen:
-            self.report("match", state.key, time, run)
+        for run in finals[:1] if skips else finals:
+            self.found(state.key, time, run)
         return skips
+
+    def found(self, key: Any, time: int, run: bare.Run) -> None:
+        """A bare run is a match."""
+        if self._plain:
+            self.matches += 1
+            self.out.append(Match(self.form, "match", time, key, run))
+        else:
+            self.report("match", key, time, run)
 
     def _finish_one(self, state: Any, time: int, history: History, low: int | None) -> bool:
         """`finish` for the common case: one run is complete and nothing can stand against it."""

@@ -14,7 +14,8 @@ from cep.source import open_source
 
 from .measure import Prepare, Work
 
-CHUNK = 4096
+CHUNK = 1024
+"""Events handed over at a time: about as many as a block of a file has when it is read."""
 Chunks = Sequence[Sequence[Any]]
 
 

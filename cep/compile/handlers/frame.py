@@ -161,7 +161,7 @@ class Handler(Closing, StrictRow):
             return
         self._find_state()
         self.w = Writer()
-        if self._may_complete():
+        if self._may_complete() and not self.a.is_strict_row:
             self.w("done = None")
         if self._may_close():
             self.w("shut = None")
@@ -172,7 +172,7 @@ class Handler(Closing, StrictRow):
             self._move_row(opening)
         else:
             self._move(opening)
-        self._end()
+            self._end()
         text = self.w.text()
         for name, length in (("low", self.a.within), ("low_keep", self.rule.keep)):
             if re.search(rf"\b{name}\b", text):
@@ -334,11 +334,8 @@ class Handler(Closing, StrictRow):
                 call = f"finish(st, t, {found}, {low})"
                 if self.rule.skip == "past_last" and lists == ["done"]:
                     with w.block(f"if {call}:"):
-                        if self.a.is_strict_row:
-                            w("st.waits = 0")
-                        else:
-                            for state in self.a.states:
-                                w(f"st.s{state.index} = None")
+                        for state in self.a.states:
+                            w(f"st.s{state.index} = None")
                 elif self.rule.skip == "past_last":
                     with w.block(f"if {call}:"):
                         w("run.sweep(st)")

@@ -28,26 +28,41 @@ class StrictRow(Steps):
     def _move_all(self, openings: Sequence[Edge]) -> None:
         w = self.w
         moved = [state for state in self.order if self._taken_edges(state)]
+        test = self.tests[self._atom(openings[0])] if openings else None
+        always = test == "True" and not self._drops()
         w("waits = st.waits")
-        tests = [self.tests[self._atom(edge)] for edge in openings]
-        always = "True" in tests
         w(f"new = {int(always)}")
+        if self._drops():
+            w("done = False")
         shared = self._sharing(moved)
         if shared:
             self._move_together(shared)
         for state in moved:
             if state not in shared:
-                with w.block(f"if waits & {_bit(state)}:"):
+                with w.block(f"if {self._waiting(state)}:"):
                     self._move_one(state)
-        for test in tests:
-            if test == "True":
+        if self._drops():
+            with w.block("if done:"):
+                w("new = 0")
+        if always:
+            self._arm_end()
+        elif test is not None:
+            free = "not done and " if self._drops() else ""
+            with w.block(f"if {free}{test}:"):
+                w("new |= 1")
                 self._arm_end()
-            else:
-                with w.block(f"if {test}:"):
-                    w("new |= 1")
-                    self._arm_end()
         self._keep_events(always)
         w("st.waits = new")
+
+    def _drops(self) -> bool:
+        """Whether a match of this event drops all runs, also the one that the event opens."""
+        return self.rule.skip == "past_last" and self._may_complete()
+
+    def _waiting(self, *states: State) -> str:
+        """The test that a run waits at any of these places."""
+        if len(states) == len(self.a.states):
+            return "waits"
+        return f"waits & {sum(map(_bit, states))}"
 
     def _sharing(self, moved: list[State]) -> list[State]:
         """The places that have one guard, which sees the last event only."""
@@ -57,15 +72,15 @@ class StrictRow(Steps):
     def _move_together(self, places: list[State]) -> None:
         """What the runs of these places see of themselves is the same: it is asked once."""
         w = self.w
-        with w.block(f"if waits & {sum(map(_bit, places))}:"):
+        with w.block(f"if {self._waiting(*places)}:"):
             nearest = places[-1]
             with w.block(f"if {self._asked(nearest)}:"):
                 going_on = [state for state in places if not self._completes(state)]
                 if going_on:
-                    w(f"new |= (waits & {sum(map(_bit, going_on))}) << 1")
+                    w(f"new |= ({self._waiting(*going_on)}) << 1")
                 for state in places:
                     if self._completes(state):
-                        with w.block(f"if waits & {_bit(state)}:"):
+                        with w.block(f"if {self._waiting(state)}:"):
                             self._complete(state)
 
     def _move_one(self, state: State) -> None:
@@ -90,7 +105,9 @@ class StrictRow(Steps):
         length = len(state.path)
         events = [f"st.e{place}" for place in range(length, 0, -1)]
         with self.w.block(f"if {events[0]}.t >= t - {self.a.keep}:"):
-            self.w(f"done = [({', '.join(events)}, e)]")
+            self.w(f"found(k, t, ({', '.join(events)}, e))")
+            if self._drops():
+                self.w("done = True")
 
     def _keep_events(self, always: bool) -> None:
         """As many of the last events as the longest run has."""
