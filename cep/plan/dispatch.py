@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cep.plan.automaton import Atom, Automaton, Origin
-from cep.plan.settle import Deciding, Known, Path
+from cep.plan.settle import Deciding, Known, Path, gathered
 from cep.plan.values import FALSE, TRUE
 from dsl.checked import (
     Conjunction,
@@ -271,7 +271,7 @@ class _Finder:
     ) -> tuple[Value, ...] | None:
         """The conditions that the constant does not settle; None when it makes one false."""
         if known is None:
-            return tuple(conditions)
+            return tuple(map(gathered, conditions))
         left: list[Value] = []
         for condition in conditions:
             if known.rules_out(condition):
@@ -281,7 +281,7 @@ class _Finder:
                 return None
             if settled != TRUE:
                 left.append(settled)
-        return tuple(left)
+        return tuple(map(gathered, left))
 
 
 def _cost(gates: Gates) -> tuple[int, Gates]:

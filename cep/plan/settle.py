@@ -159,6 +159,47 @@ class Known:
         return replace(value, arguments=(condition, self.settled(yes), self.settled(no)))
 
 
+SEVERAL = 3
+"""So many equalities with the same field are one look-up."""
+
+
+def gathered(condition: Value) -> Value:
+    """The condition, where `x == "a" or x == "b" or x == "c"` asks once: `x in ["a", "b", "c"]`,
+    which means the same."""
+    return rewrite(condition, _gather)
+
+
+def _gather(value: Value) -> Value | None:
+    if not isinstance(value, Disjunction):
+        return None
+    texts: dict[Field, list[Const]] = {}
+    for part in value.parts:
+        if (found := _text_compared(part)) is not None:
+            texts.setdefault(found[0], []).append(found[1])
+    parts: list[Value] = []
+    for part in value.parts:
+        found = _text_compared(part)
+        if found is None or 0 < len(texts[found[0]]) < SEVERAL:
+            parts.append(gathered(part))
+        elif texts[found[0]]:
+            items = ArrayOf(tuple(texts[found[0]]), type=Type.ARRAY)
+            parts.append(Comparison("in", found[0], items, type=Type.BOOL))
+            texts[found[0]].clear()
+    return parts[0] if len(parts) == 1 else replace(value, parts=tuple(parts))
+
+
+def _text_compared(value: Value) -> tuple[Field, Const] | None:
+    """A field and the text that it is compared with."""
+    if not isinstance(value, Comparison) or value.op != "==":
+        return None
+    left, right = value.left, value.right
+    if isinstance(left, Const):
+        left, right = right, left
+    if isinstance(left, Field) and isinstance(right, Const) and isinstance(right.value, str):
+        return left, right
+    return None
+
+
 def _equal(value: object, other: object) -> bool:
     """As in the language: a truth value is no number."""
     return isinstance(value, bool) == isinstance(other, bool) and value == other

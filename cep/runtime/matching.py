@@ -7,13 +7,16 @@ for piece by piece, regular expressions are RE2's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
 import re2
 
-from cep.runtime.functions import Misfit, any_text, text, whole
+from cep.runtime import functions
+from cep.runtime.functions import Misfit, any_of, any_text, text, whole
+
+_ANYWHERE = re2._Anchor.UNANCHORED
 
 
 def wildcard(pattern: str, ignore_case: bool = False) -> Callable[[Any], bool]:
@@ -31,6 +34,88 @@ def wildcard(pattern: str, ignore_case: bool = False) -> Callable[[Any], bool]:
         return lambda value: matches(text(value).lower())
     matches = _wildcard(pattern)
     return lambda value: matches(text(value))
+
+
+FEW = 2
+"""So many patterns are tried one after the other."""
+
+
+def wildcards(patterns: Sequence[str], ignore_case: bool = False) -> Callable[[Any], bool]:
+    """A test whether a text is like one of the patterns. What begins or ends with a certain text is
+    looked up, whatever stands anywhere is searched for at once: a list of thousands costs little
+    more than one pattern, but for those with stars or `?` in the middle.
+
+    >>> test = wildcards(["*.exe", "cmd*", "*evil*"])
+    >>> test("a.exe"), test("a.exe.txt"), test("an evil one")
+    (True, False, True)
+    """
+    if len(patterns) <= FEW:
+        return any_of([wildcard(pattern, ignore_case) for pattern in patterns])
+    wanted = dict.fromkeys(pattern.lower() if ignore_case else pattern for pattern in patterns)
+    whole_texts: set[str] = set()
+    beginnings: set[str] = set()
+    endings: set[str] = set()
+    pieces: set[str] = set()
+    others = []
+    for pattern in wanted:
+        bare = pattern.strip("*")
+        if "*" in bare or "?" in bare:
+            others.append(_wildcard(pattern))
+        elif not pattern.startswith("*"):
+            (beginnings if pattern.endswith("*") else whole_texts).add(bare)
+        else:
+            (pieces if pattern.endswith("*") else endings).add(bare)
+    begins, ends = _lengths(beginnings), _lengths(endings)
+    contains = containing(pieces)
+
+    def test(value: Any) -> bool:
+        own = text(value)
+        if ignore_case:
+            own = own.lower()
+        return (
+            own in whole_texts
+            or any(own[:length] in found for length, found in begins)
+            or any(own[max(len(own) - length, 0) :] in found for length, found in ends)
+            or contains(own)
+            or any(other(own) for other in others)
+        )
+
+    return test
+
+
+def _lengths(texts: Collection[str]) -> list[tuple[int, frozenset[str]]]:
+    """The texts by their length."""
+    lengths = sorted(set(map(len, texts)))
+    return [(n, frozenset(one for one in texts if len(one) == n)) for n in lengths]
+
+
+def contains_any(parts: Sequence[str]) -> Callable[[Any], bool]:
+    """A test for `contains` with constant texts, of which many are searched for at once."""
+    each = functions.contains_any(parts)
+    if len(parts) <= FEW:
+        return each
+    inside = containing(parts)
+    return lambda value: inside(value) if value.__class__ is str else each(value)
+
+
+def containing(pieces: Collection[str]) -> Callable[[str], bool]:
+    """A test whether one of the pieces stands in a text: many are searched for at once."""
+    if "" in pieces:
+        return lambda value: True
+    found = tuple(sorted(set(pieces)))
+    if len(found) <= FEW:
+        return lambda value: any(piece in value for piece in found)
+    try:
+        compiled = _compiled("|".join(re2.escape(piece) for piece in found))
+    except (re2.error, UnicodeEncodeError):  # too many for one, or with halves of characters
+        return lambda value: any(piece in value for piece in found)
+    match = compiled._regexp.Match
+
+    def test(value: str) -> bool:
+        encoded = value.encode(errors="surrogatepass")
+        return bool(match(_ANYWHERE, encoded, 0, len(encoded))[0][0] >= 0)
+
+    return test
 
 
 @lru_cache(maxsize=1024)
@@ -91,8 +176,6 @@ def ilike(value: Any, pattern: Any) -> bool:
 
 
 # ---------------------------------------------------------------------------- regular expressions
-
-_ANYWHERE = re2._Anchor.UNANCHORED
 
 
 def regex(compiled: Any, required: str | None = None) -> Callable[[Any], bool]:

@@ -134,10 +134,10 @@ def _check_override_names(
     names = {s.name.name for s in statements if isinstance(s, ast.Param)}
     for name in params:
         if name not in names:
-            guess = did_you_mean(name, names)
+            guess = did_you_mean(str(name), names)
             world.found.error(
                 "E047",
-                _setting(name, params[name]),
+                _setting(str(name), params[name]),
                 f"no param is called `{name}`",
                 help=f"did you mean `{guess}`?" if guess else "declare it: `param NAME = VALUE`",
             )

@@ -111,6 +111,32 @@ def many_rules(rules: int) -> str:
     )
 
 
+def various_rules(rules: int) -> str:
+    """Rules whose texts, times and numbers differ, so that no two have the same code."""
+    return "\n".join(
+        f'rule r{i} "Rule {i}" {{ by user sequence within {5 + i % 50}m {{ '
+        f'a: T{2 * i} where amount > {i} and ip != "10.0.0.{i}" b: T{2 * i + 1} '
+        f"c: T{2 * i + 2} where amount > a.amount + {i / 7} }} "
+        f'alert "{{a.user}} did {i}" }}'
+        for i in range(rules)
+    )
+
+
+def union(streams: int) -> str:
+    """A rule over a stream of many, each of which maps the events of one kind."""
+    mapped = [
+        f'stream s{i} from event where kind == "k{i}" {{ select {{ user = u{i % 7}  size = n }} }}'
+        for i in range(streams)
+    ]
+    names = ", ".join(f"s{i}" for i in range(streams))
+    rule = """rule grows {
+      by user
+      sequence within 10m { a: all_of_them  b: all_of_them where size > a.size }
+      alert "{a.user}"
+    }"""
+    return "\n".join([*mapped, f"stream all_of_them from {names}", rule])
+
+
 def load(text: str) -> cep.Ruleset:
     """The rules of a question."""
     return cep.loads(text, name="bench.cep")

@@ -79,24 +79,9 @@ def test_an_event_that_no_rule_names_costs_the_same_under_many_rules() -> None:
     assert many <= one + 0.1
 
 
-def union(streams: int) -> str:
-    """A rule over a stream of many, each of which maps the events of one kind."""
-    mapped = [
-        f'stream s{i} from event where kind == "k{i}" {{ select {{ user = u{i % 7}  size = n }} }}'
-        for i in range(streams)
-    ]
-    names = ", ".join(f"s{i}" for i in range(streams))
-    rule = """rule grows {
-      by user
-      sequence within 10m { a: all_of_them  b: all_of_them where size > a.size }
-      alert "{a.user}"
-    }"""
-    return "\n".join([*mapped, f"stream all_of_them from {names}", rule])
-
-
 def test_an_event_does_not_feel_how_many_streams_are_united() -> None:
     events = [{"kind": "k2", "u2": f"v{i % 50}", "n": -i, "time": i} for i in range(500)]
-    few, many = (lines_per_event(union(streams), events) for streams in (3, 60))
+    few, many = (lines_per_event(questions.union(streams), events) for streams in (3, 60))
     assert many <= few + 0.1
 
 
@@ -118,7 +103,7 @@ def test_what_is_written_for_a_kind_of_event_does_not_grow_with_the_streams() ->
     few, many = (
         len(rule.handlers) / streams
         for streams in (20, 200)
-        for rule in cep.loads(union(streams)).compiled.rules
+        for rule in cep.loads(questions.union(streams)).compiled.rules
     )
     assert many <= 1.1 * few
 

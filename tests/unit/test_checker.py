@@ -345,6 +345,10 @@ def test_params_are_set_from_outside(declared, given, value):
     assert rules.params["p"].value == value
 
 
+def test_a_param_that_is_no_text_is_unknown():
+    assert codes("param p = 1\nrule r { on x where n > p }", params={5: 1}) == ["E047"]
+
+
 def test_a_list_is_set_from_outside():
     rules = checked_rules('param p = ["a"]\nrule r { on x where y in p }', params={"p": "b, c"})
     assert [item.value for item in rules.params["p"].items] == ["b", "c"]

@@ -212,6 +212,30 @@ def test_wildcards_are_what_re2_says(pattern: str, value: str) -> None:
     assert matching.wildcard(pattern)(value) is wanted
 
 
+@given(st.lists(wild, min_size=1, max_size=12), plain_text, st.booleans())
+def test_many_wildcards_are_each_of_them(patterns: list[str], value: str, upper: bool) -> None:
+    wanted = any(matching.wildcard(pattern)(value) for pattern in patterns)
+    if upper:
+        patterns = [pattern.upper() for pattern in patterns]
+    assert matching.wildcards(patterns, ignore_case=upper)(value) is wanted
+
+
+@given(st.lists(plain_text, min_size=1, max_size=12), plain_text)
+def test_many_parts_are_each_of_them(parts: list[str], value: str) -> None:
+    assert matching.contains_any(parts)(value) is any(part in value for part in parts)
+
+
+def test_many_parts_may_be_elements_or_half_characters() -> None:
+    parts = ["a", "b.", "\ud800", "é"]
+    assert matching.contains_any(parts)(["x", "b."])
+    assert not matching.contains_any(parts)(["x", "bc"])
+    assert not matching.contains_any(parts)("bc")
+    assert matching.contains_any(parts)("x\ud800")
+    assert matching.contains_any(parts[1:2] * 2 + parts[3:] + ["q"])("\ud800 é")
+    with pytest.raises(f.Misfit):
+        matching.wildcards(["a*", "b*", "c*"])(7)
+
+
 def test_regular_expressions_search() -> None:
     assert matching.regex(regex.compiled("FAIL", "i"))("a failure")
     assert not matching.regex(regex.compiled("^b"))("a\nb")

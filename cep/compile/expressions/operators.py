@@ -237,8 +237,8 @@ def _like(value: Comparison, names: Names) -> Call:
     if patterns is None:
         function = matching.ilike if ignore_case else matching.like
         return Call(function, (value.left, value.right), Type.BOOL)
-    tests = [matching.wildcard(pattern, ignore_case) for pattern in patterns]
-    call = Call(f.any_of(tests) if tests else _nothing, (value.left,), Type.BOOL)
+    test = matching.wildcards(patterns, ignore_case) if patterns else _nothing
+    call = Call(test, (value.left,), Type.BOOL)
     if len(patterns) != 1 or names.known(value.left) is not Type.STRING:
         return call
     subject = "{0}.lower()" if ignore_case else "{0}"
@@ -319,7 +319,7 @@ def _contains(value: Comparison, names: Names) -> Call:
     parts = constant_texts(value.right, names)
     if parts is None:
         return Call(f.contains, (value.left, value.right), Type.BOOL)
-    call = Call(f.contains_any(parts), (value.left,), Type.BOOL)
+    call = Call(matching.contains_any(parts), (value.left,), Type.BOOL)
     if len(parts) == 1 and names.known(value.left) is Type.STRING:
         return _contains_text(call, "{0}", _braced(repr(parts[0])))
     return call
