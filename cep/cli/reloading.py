@@ -30,6 +30,32 @@ EVERY = 1.0
 Stamps = dict[str, tuple[int, int] | None]
 
 
+class Hangup:
+    """Whether SIGHUP has come and nothing has been done yet."""
+
+    def __init__(self) -> None:
+        self.has_come = False
+
+    def note(self, _number: int, _frame: FrameType | None) -> None:
+        """The handler of the signal."""
+        self.has_come = True
+
+
+@contextmanager
+def listening(wanted: bool) -> Iterator[Hangup]:
+    """While this lasts, SIGHUP asks for a reload, where that is wanted; also before there are rules
+    that could be loaded again."""
+    hangup = Hangup()
+    if not wanted or not hasattr(signal, "SIGHUP"):  # Windows: files are watched all the same
+        yield hangup
+        return
+    before = signal.signal(signal.SIGHUP, hangup.note)
+    try:
+        yield hangup
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 class Reloading:
     """Watches the rule files of a run, and lets its engine go on with what they have become.
 
@@ -38,6 +64,7 @@ class Reloading:
 
     def __init__(
         self,
+        hangup: Hangup,
         arguments: Sequence[str],
         loading: Loading,
         names: Sequence[str],
@@ -48,25 +75,10 @@ class Reloading:
         self._loading = loading
         self._names = names
         self._restart = restart
-        self._asked = False
+        self._hangup = hangup
         self._looked = monotonic()
         self._included = _files_of(ruleset)
         self._stamps = self._look()
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """While this lasts, SIGHUP asks for a reload."""
-        if not hasattr(signal, "SIGHUP"):  # Windows: files are watched all the same
-            yield
-            return
-        before = signal.signal(signal.SIGHUP, self._ask)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGHUP, before)
-
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        self._asked = True
 
     def turn(self, engine: Engine) -> list[Match]:
         """Reloads where that is wanted; gives the matches that had to come before."""
@@ -90,8 +102,8 @@ class Reloading:
 
     def _wanted(self) -> bool:
         """Whether a reload was asked for, or a file has changed."""
-        asked, self._asked = self._asked, False
-        if asked:
+        if self._hangup.has_come:
+            self._hangup.has_come = False
             self._stamps = self._look()
             return True
         if monotonic() - self._looked < EVERY:

@@ -23,7 +23,7 @@ from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
 from cep.cli.progress import Progress, total_size, wanted
 from cep.cli.reading import Loading, load_rules, show_diagnostics
-from cep.cli.reloading import Reloading
+from cep.cli.reloading import Hangup, Reloading, listening
 from cep.cli.speech import OUT_OF_MEMORY, Problem, complain, say, warn
 from cep.sink.base import ClosedPipe, SinkError
 from cep.sink.fanout import Fanout
@@ -85,13 +85,14 @@ class RunOptions:
 
 def execute(options: RunOptions) -> int:
     """Run the rules over the inputs; the exit code."""
-    loading = options.loading
-    ruleset = load_rules(options.rules, loading, options.rule, warnings=not options.quiet)
     stops_between_blocks = options.follow or options.state is not None
-    stopping = clean_stop() if stops_between_blocks else nullcontext(Stop())
-    with stopping as stop, rare_collection():
-        code = Session(ruleset, options, stop).run()
-    return code or stop.code
+    with listening(options.reload) as hangup:
+        loading = options.loading
+        ruleset = load_rules(options.rules, loading, options.rule, warnings=not options.quiet)
+        stopping = clean_stop() if stops_between_blocks else nullcontext(Stop())
+        with stopping as stop, rare_collection():
+            code = Session(ruleset, options, stop, hangup).run()
+        return code or stop.code
 
 
 @contextmanager
@@ -109,7 +110,7 @@ def rare_collection() -> Iterator[None]:
 class Session:
     """A run: its engine, its sources and its outputs, from the first event to the last word."""
 
-    def __init__(self, ruleset: Ruleset, options: RunOptions, stop: Stop) -> None:
+    def __init__(self, ruleset: Ruleset, options: RunOptions, stop: Stop, hangup: Hangup) -> None:
         self._options = options
         self._stop = stop
         self._engine = durable.open_engine(ruleset, options)
@@ -121,7 +122,7 @@ class Session:
         self._reloading: Reloading | None = None
         if options.reload:
             self._reloading = Reloading(
-                options.rules, options.loading, options.rule, options.restart, ruleset
+                hangup, options.rules, options.loading, options.rule, options.restart, ruleset
             )
         self._sample = self._look_at_events(ruleset)
         self._first_reject: str | None = None
@@ -162,8 +163,7 @@ class Session:
             if hint is not None:
                 say(hint)
         self._connect_leftovers()
-        with self._reloading.listening() if self._reloading is not None else nullcontext():
-            code = _guarded(self._read)
+        code = _guarded(self._read)
         code = _guarded(self._close) or code
         if code == PIPE_CLOSED:
             return code

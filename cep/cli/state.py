@@ -349,6 +349,11 @@ def verify(
     for mistake in found.mistakes:
         complain(printable(mistake))
     say(f"{counted(found.states, 'state')} read, {counted(len(found.mistakes), 'mistake')}")
+    if found.earlier:
+        say(
+            f"{counted(found.earlier, 'state')} in the form of an earlier version of cep, which "
+            "this one reads; each is written in the present form when it changes"
+        )
     if found.mistakes:
         return FAILED
     return _replayed(path, rules, inputs, settings, type_field) if rules else DONE

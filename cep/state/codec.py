@@ -354,6 +354,17 @@ class StateCodec:
         except Exception as error:
             raise unreadable(text, error) from error
 
+    def is_earlier_form(self, key: str, text: str) -> bool:
+        """Whether a text that can be read is of a form that is written no more: format 2, and runs
+        that are bare now as they were when they had numbers or stood in a group."""
+        number = format_of(text)
+        if number != FORMAT or not self._is_bare:
+            return number not in (FORMAT, IN_PIECES)
+        stored = _read_state(text)
+        again = _read_state(self.encode(self.decode(key, text)))
+        same = (stored.w, len(stored.events)) == (again.w, len(again.events))
+        return same and (stored.n, stored.h, stored.l) != (again.n, again.h, again.l)
+
     def adopt(self, key: str, text: str | bytes) -> Any:
         """Decodes a state and lets it live in the rule: it will be found and woken."""
         if self._is_bare and text[:7] == _FORMAT_1:
@@ -951,10 +962,10 @@ _read_number = msgspec.json.Decoder(_Numbered).decode
 
 def is_in_pieces(text: str) -> bool:
     """Whether a state is written in pieces."""
-    return _format_of(text) >= 2
+    return format_of(text) >= 2
 
 
-def _format_of(text: str | bytes) -> int:
+def format_of(text: str | bytes) -> int:
     """The number of a text's format, which most have at the very beginning."""
     begin, place = ('{"f":', 5) if isinstance(text, str) else (b'{"f":', 5)
     if text.startswith(begin) and text[place + 1 : place + 2] in (",", b","):  # type: ignore[arg-type]
@@ -964,7 +975,7 @@ def _format_of(text: str | bytes) -> int:
 
 def _reader(text: str | bytes) -> Callable[..., Any]:
     """The reader of a text's format."""
-    number = _format_of(text)
+    number = format_of(text)
     require_known(number)
     return FORMATS[number]
 

@@ -29,7 +29,7 @@ import msgspec
 
 from cep.runtime.window_rule import WindowRun
 from cep.runtime.windows import Window
-from cep.state.codec import require_known, unreadable
+from cep.state.codec import format_of, require_known, unreadable
 from cep.state.segments import LARGE, SEALED
 from cep.state.store import StateRow
 from cep.state.values import exact_key, from_json, key_from_exact, key_from_text, key_text, to_json
@@ -200,6 +200,10 @@ class WindowCodec:
         state.load(from_json(row.d), from_json([*written[row.x :], *row.i]))
         if row.g:
             self._queue = Queue.read(state, [len(piece.i) for piece in row.g], len(row.i))
+
+    def is_earlier_form(self, _: str, text: str) -> bool:
+        """Whether a text that can be read is of a form that is written no more."""
+        return format_of(text) != FORMAT
 
     def adopt(self, key: str, text: str | bytes) -> Window:
         """Decodes a state and lets it live in the rule: it will be found and woken."""

@@ -175,3 +175,27 @@ def test_a_broken_file_keeps_the_old_rules(following) -> None:
     running.wait(lambda: Path("err.txt").read_text().count("as they were") == 2, "a complaint")
     running.add(line("B", 6))
     running.reports(4)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP here")
+def test_a_signal_before_there_are_rules_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cep.cli import session
+
+    monkeypatch.chdir(tmp_path)
+    Path("rules.cep").write_text(PAIR)
+    Path("log.jsonl").write_text(line("A", 1) + line("B", 2))
+    load = session.load_rules
+
+    def hung_up(*arguments: Any, **options: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(session, "load_rules", hung_up)
+    before = signal.getsignal(signal.SIGHUP)
+    assert run(["run", "rules.cep", "log.jsonl", "--reload"]) == 0
+    shown = capsys.readouterr()
+    assert "1 match" in shown.err
+    assert "loaded again" in shown.err
+    assert signal.getsignal(signal.SIGHUP) is before
