@@ -195,7 +195,10 @@ class _Reader:
                 depth += over
             if size:
                 del pushed[max(over, 0) :]
-            state = actions[pushed[-1] if pushed else states[depth - 1]][rule.origin]
+            below = pushed[-1] if pushed else states[depth - 1]
+            state = actions[below][rule.origin]
+            if rule.passes:
+                state = self.tables.passed(below, state, terminal)
             pushed.append(state)
             steps.append((rule, state))
             if terminal == END and state == self.last:

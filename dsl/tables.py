@@ -78,6 +78,23 @@ class Tables:
         self._scanner_of: list[int] = plain["scanner_of"]
         self._made: dict[str, Match] = {}
         self._by_state: dict[int, Scanner] = {}
+        self._passed: dict[tuple[int, int, str], int] = {}
+
+    def passed(self, below: int, state: int, terminal: str) -> int:
+        """The state that follows `state` (on top of `below`) when the terminal comes, after all
+        rules of one symbol that passes: a number is a product, a sum, a comparison, … before it is
+        an item of a list. Found out once."""
+        key = below, state, terminal
+        found = self._passed.get(key)
+        if found is None:
+            found = state
+            while (action := self.actions[found].get(terminal, 0)) < 0:
+                rule = self.rules[~action]
+                if not rule.passes:
+                    break
+                found = self.actions[below][rule.origin]
+            self._passed[key] = found
+        return found
 
     def scanner(self, state: int) -> Scanner:
         """How words are read in this state; in state -1 any word of the language is."""
