@@ -305,9 +305,11 @@ class EventShape:
         places: Iterable[int],
     ) -> list[Any]:
         """Events with these values, for each of `uses` in their order and as events have them."""
-        own: list[Iterable[object]] = [times, originals, repeat(source), places, repeat(None)]
-        own += [repeat(0)] * self.marks_repeats + [repeat(None)] * len(self.notes)
-        return list(map(self.type, *own, *columns))
+        values = dict(zip(self.attributes.values(), columns, strict=True))
+        values |= {"t": times, "raw": originals, "src": repeat(source), "pos": places}
+        values |= {"r": repeat(0)}
+        nothing = repeat(None)
+        return list(map(self.type, *(values.get(f, nothing) for f in self.type.__struct_fields__)))
 
     def retype(self, untyped: Any) -> Any:
         """An event that was decoded into `untyped` as one of `type`, ill-typed values boxed."""

@@ -17,7 +17,7 @@ import cep
 
 from .results import Row, comparison, read, result, save, table
 from .setting import Setting
-from .workloads import WORKLOADS
+from .workloads import ON_REQUEST, WORKLOADS
 
 
 def main() -> int:
@@ -49,7 +49,8 @@ def _measured(names: list[str], setting: Setting) -> Iterator[Row]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("only", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)}")
+    names = f"of {', '.join(WORKLOADS)}; all but {', '.join(ON_REQUEST)}, which installs programs"
+    parser.add_argument("only", nargs="*", metavar="WORKLOAD", help=names)
     parser.add_argument("--quick", action="store_true", help="only the first 200,000 events")
     parser.add_argument("--repetitions", type=int, default=3, help="runs to take the median of [3]")
     parser.add_argument(
@@ -64,7 +65,7 @@ def _options() -> argparse.Namespace:
     unknown = set(options.only) - set(WORKLOADS)
     if unknown:
         parser.error(f"no such workload: {', '.join(sorted(unknown))}")
-    options.only = options.only or list(WORKLOADS)
+    options.only = options.only or [name for name in WORKLOADS if name not in ON_REQUEST]
     if options.output is None:
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         options.output = Path("build") / "bench" / f"{moment}.json"

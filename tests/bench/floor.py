@@ -149,6 +149,28 @@ class Unconditional:
                 self.matches += sum(time >= low for time in ready)
 
 
+class Newest:
+    """W1 without amounts and times where of each user only the newest A, and the newest A that a B
+    has followed, is kept: what eql means by a sequence."""
+
+    def __init__(self) -> None:
+        self.matches = 0
+        self._opened: set[str] = set()
+        self._followed: set[str] = set()
+
+    def feed(self, events: list[Event]) -> None:
+        for event in events:
+            kind, user = event.type, event.user
+            if kind == "A":
+                self._opened.add(user)
+            elif kind == "B" and user in self._opened:
+                self._opened.remove(user)
+                self._followed.add(user)
+            elif kind == "C" and user in self._followed:
+                self._followed.remove(user)
+                self.matches += 1
+
+
 class Rising:
     """W2: per user three events in a row with rising amounts; all matches."""
 

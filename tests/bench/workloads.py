@@ -21,7 +21,7 @@ import cep
 from cep.clock.timers import NEVER
 from cep.compile.program import Program
 
-from . import data, floor, questions
+from . import data, floor, peers, questions, reading
 from .durable import w8_durable, w9_spill
 from .engines import decoded, from_file, in_process, in_program, made, matches_of
 from .measure import (
@@ -592,6 +592,90 @@ def start_up(setting: Setting) -> Iterator[Row]:
         )
 
 
+# ---------------------------------------------------------------------------- reading
+
+
+def other_formats(setting: Setting) -> Iterator[Row]:
+    """W1 out of CSV, gzip and Parquet, from file to matches, each beside a loop of its own."""
+    lines = setting.file("w1")
+    table = reading.as_csv(lines)
+    rules = questions.load(questions.W1)
+    for name, path, loop, parts, target in (
+        ("CSV", table, floor.Selective, reading.csv_events, 0.6),
+        ("gzip", reading.as_gzip(lines), floor.Selective, reading.gzip_events, 0.6),
+    ):
+        files = in_turn(
+            {
+                "engine": from_file(rules, path),
+                "loop": _looping(loop, partial(parts, path)),
+            },
+            setting.repetitions,
+        )
+        yield _against_loop(setting, f"W1 from {name}", files, target, setting.golden("W1"))
+    yield _from_parquet(setting, rules, reading.as_parquet(table))
+
+
+def _from_parquet(setting: Setting, rules: cep.Ruleset, path: Path) -> Row:
+    decode = _looping(floor.DecodeOnly, partial(reading.arrow_rows, path))
+    measured = in_turn({"engine": from_file(rules, path), "decode": decode}, setting.repetitions)
+    engine, bare = measured["engine"], measured["decode"]
+    events, answer = setting.events("w1"), setting.golden("W1")
+    rate = events / engine.seconds
+    return Row(
+        name="W1 from Parquet",
+        value=rate,
+        unit="events/s",
+        matches=engine.found,
+        answer=answer,
+        floor=events / bare.seconds,
+        ratio=bare.seconds / engine.seconds,
+        target="≥ 5,000,000",
+        ok=engine.found == answer and rate >= 5_000_000,
+        note="the floor decodes all columns and does nothing",
+    )
+
+
+# ---------------------------------------------------------------------------- peers
+
+
+def others(setting: Setting) -> Iterator[Row]:
+    """W1 and W2 from file, by us and by engines out of PyPI; our matches are the right answer."""
+    programs, path = peers.install(setting.folder), setting.file("w1")
+    questions_of_duckdb = {"W1": (questions.W1, peers.W1_SQL), "W2": (questions.W2, peers.W2_SQL)}
+    for name, (text, query) in questions_of_duckdb.items():
+        ours = once(from_file(questions.load(text), path)())
+        theirs = peers.duckdb(programs, query, path)
+        note = f"DuckDB {peers.version_of(programs, 'duckdb')}, one thread"
+        yield _peer(setting, f"{name} from file, DuckDB", theirs, ours, ours.found, note)
+    ours = once(from_file(questions.load(questions.W1_UNCONDITIONAL), path)())
+    newest = once(_looping(floor.Newest, lambda: floor.read_lines(path))())
+    theirs = peers.eql(programs, peers.EQL, path)
+    note = (
+        f"eql {peers.version_of(programs, 'eql')}, without times and amounts; "
+        f"all matches, as we find them within 10m, are {ours.found:,}"
+    )
+    yield _peer(setting, "W1 without amount, eql", theirs, ours, newest.found, note)
+
+
+def _peer(
+    setting: Setting, name: str, theirs: Measured, ours: Measured, answer: int, note: str
+) -> Row:
+    """The rate of another engine; the ratio says how many times ours it is."""
+    events = setting.events("w1")
+    return Row(
+        name=name,
+        value=events / theirs.seconds,
+        unit="events/s",
+        matches=theirs.found,
+        answer=answer,
+        floor=events / ours.seconds,
+        ratio=ours.seconds / theirs.seconds,
+        target="< 1 × ours (floor)",
+        ok=theirs.found == answer and theirs.seconds > ours.seconds,
+        note=note,
+    )
+
+
 WORKLOADS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "w1": w1_selective,
     "w2": w2_dense,
@@ -604,5 +688,10 @@ WORKLOADS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "w9": w9_spill,
     "w10": w10_windows,
     "calls": one_by_one,
+    "reading": other_formats,
     "start": start_up,
+    "peers": others,
 }
+
+ON_REQUEST = frozenset({"peers"})
+"""What is measured only where it is named: it installs programs."""
