@@ -73,6 +73,8 @@ def _once(world: World, statements: Iterable[_Declared], kind: str) -> list[_Dec
 
 def constant(world: World, expr: ast.Expr, place: str) -> Const | ArrayOf | None:
     """The value of an expression that may hold only literals and params; None when reported."""
+    if isinstance(expr, ast.Literal):  # as are the items of most lists, of which there may be many
+        return Const(expr.value, type=literal_type(expr.value), span=expr.span)
     resolver = Resolver(world, Scope(place=place, constant=True))
     value: Value = BROKEN
 
