@@ -51,12 +51,12 @@ class Timers:
         self._last_due: int | None = None
         """The moment of the last `add`, where it was an inclusive one, and who waits for it: keys
         that begin one after the other often wait for the same."""
-        self._lanes: list[tuple[Timed, deque[tuple[int, Any]]]] = []
+        self._lanes: list[tuple[Timed, deque[Any]]] = []
 
-    def lane(self, rule: Timed) -> deque[tuple[int, Any]]:
-        """A lane for the wake-ups of a rule, as (moment, state). Whoever puts the first one into it
-        says so (`expect`)."""
-        lane: deque[tuple[int, Any]] = deque()
+    def lane(self, rule: Timed) -> deque[Any]:
+        """A lane for the wake-ups of a rule: a moment and a state, by turns. Whoever puts the first
+        one into it says so (`expect`)."""
+        lane: deque[Any] = deque()
         self._lanes.append((rule, lane))
         return lane
 
@@ -70,7 +70,7 @@ class Timers:
         if len(self._lanes) != 1 or self.has_others(now):
             return None
         rule, lane = self._lanes[0]
-        if lane and lane[0][0] <= now:
+        if lane and lane[0] <= now:
             return rule
         self.due = self._next()[0]
         return None
@@ -102,9 +102,11 @@ class Timers:
             kept = [one for one in _pairs(waiting) if one[1].wake == due]
             waiting[:] = [part for one in kept for part in one]
         for _, lane in self._lanes:
-            live = [item for item in lane if item[1].wake == item[0]]
+            waiting = [*lane]
             lane.clear()
-            lane.extend(live)
+            for due, state in zip(waiting[::2], waiting[1::2], strict=True):
+                if state.wake == due:
+                    lane += (due, state)
 
     def take(self, now: int) -> Iterator[tuple[int, Timed, Any]]:
         """Takes the wake-ups due when the clock reaches `now`, in order: (moment, rule, state).
@@ -129,8 +131,9 @@ class Timers:
                 live = [one for one in _pairs(waiting) if one[1].wake == due]
             if not moment[1]:
                 for rule, lane in self._lanes:
-                    while lane and lane[0][0] == due:
-                        state = lane.popleft()[1]
+                    while lane and lane[0] == due:
+                        lane.popleft()
+                        state = lane.popleft()
                         if state.wake == due:
                             live.append((rule, state))
             if len(live) > 1:
@@ -144,8 +147,8 @@ class Timers:
         """The earliest moment."""
         moment = self._moments[0] if self._moments else (NEVER, 0)
         for _, lane in self._lanes:
-            if lane and (lane[0][0], 0) < moment:
-                moment = (lane[0][0], 0)
+            if lane and (lane[0], 0) < moment:
+                moment = (lane[0], 0)
         return moment
 
 

@@ -106,7 +106,8 @@ class Program:
             return RuleRun(plan, form, order, self.timers, self.out, self._emitted)
         windows = window_plan(compiled.rule, form.careful)
         clock = partial(getattr, self, "time")
-        return WindowRun(plan, windows, form, order, self.timers, clock, self.out, self._emitted)
+        within = (self.timers, clock, self.drain, self.out, self._emitted)
+        return WindowRun(plan, windows, form, order, *within)
 
     def _share_dedups(self, compiled: CompiledRules) -> None:
         """Versions of one rule report at most once together."""

@@ -113,7 +113,8 @@ class _WindowModule:
             w("careful, unrouted, touch = run.careful, run.unrouted, run.touch")
             w("begin, opened, arm, found = run.begin, run.open, run.arm, run.found")
             w("holds, closes, get = run.holds, run.closes, run.states.get")
-            w("timers, lane, emitted, by_key = run.timers, run.lane, run.emitted, run.by_key")
+            w("timers, lane, by_key = run.timers, run.lane, run.by_key")
+            w("emitted, drain = run.emitted, run.drain")
             w("SIZE, COUNT = run.windows.size, run.windows.count")
             w.lines(self.w.text())
             if self.pattern.kind == "sliding":
@@ -218,9 +219,11 @@ class _WindowModule:
         self.folds.add(w, "s")
         w(f"q.append({self.folds.entry()})")
         if self.pattern.kind == "sliding" and self.expires == "always":
+            w("wake = t + SIZE + 1")
             with w.block("if not lane:"):
-                w("timers.expect(t + SIZE + 1)")
-            w("lane.append((t + SIZE + 1, s))")
+                w("timers.expect(wake)")
+            w("lane.append(wake)")
+            w("lane.append(s)")
         self._write_sliding_test("e")
         if self.pattern.kind == "sliding" and self.expires == "guarded":
             with w.block(f"if s.wake > q[0][0] + SIZE + 1 and {self._guard()}:"):
@@ -308,51 +311,57 @@ class _WindowModule:
         w = self.w
         with w.block("def expire(s, now):"):
             w("q = s.entries")
-            w(self.folds.cells("s"))
-            w("t, k, number = now - 1, s.key, len(q)")
-            self._write_expiry("now - SIZE")
-            w("s.wake = 0")
-            with w.block("if not q:"):
-                w("run.forget(s)")
-                w("return")
-            if self.edge is not None and self.expires == "lazily":
-                self._write_rearmed()
-            elif self.edge is not None:
-                with w.block("if len(q) < number:"):
+            w("t = now - 1")
+            with w.block("if q[0][0] < now - SIZE:"):
+                w(self.folds.cells("s"))
+                self._write_expiry("now - SIZE")
+                with w.block("if not q:"):
+                    w("s.wake = 0")
+                    w("run.forget(s)")
+                    w("return")
+                w("k = s.key")
+                if self.edge is not None and self.expires == "lazily":
+                    self._write_rearmed()
+                elif self.edge is not None:
                     self._write_sliding_test("None")
             self._write_next_wake()
         if self.expires == "always":
             self._write_expire_due()
 
     def _write_expire_due(self) -> None:
-        """All that is due by a moment in the lane of the rule, until something has been emitted."""
+        """All that is due by a moment in the lane of the rule, moment by moment, until something
+        else is due before the next."""
         w = self.w
-        with w.block("def expire_due(until):"), w.block("while lane and lane[0][0] <= until:"):
-            w("now, s = lane.popleft()")
-            with w.block("if lane and lane[0][0] == now:"):
+        with w.block("def expire_due(until):"), w.block("while lane and lane[0] <= until:"):
+            w("now, s = lane.popleft(), lane.popleft()")
+            with w.block("if lane and lane[0] == now:"):
                 w("several = [s]")
-                with w.block("while lane and lane[0][0] == now:"):
-                    w("several.append(lane.popleft()[1])")
+                with w.block("while lane and lane[0] == now:"):
+                    w("lane.popleft()")
+                    w("several.append(lane.popleft())")
                 w("several.sort(key=by_key)")
             with w.block("else:"):
                 w("several = (s,)")
-            with w.block("for place, s in enumerate(several, 1):"), w.block("if s.wake == now:"):
+            with w.block("for s in several:"), w.block("if s.wake == now:"):
                 w(f"{DURABLE}if s.epoch != run.epoch:")
                 w(f"{DURABLE}    touch(s)")
                 w("expire(s, now)")
                 with w.block("if emitted:"):
-                    w("lane.extendleft((now, s) for s in reversed(several[place:]))")
-                    w("return")
+                    w("drain()")
+            with w.block("if timers.has_others(until):"):
+                w("return")
 
     def _write_next_wake(self) -> None:
         w = self.w
         if self.earlier:
+            w("s.wake = 0")
             w("arm(s)")
             w("run.settle(s)")
         elif self.expires == "lazily":
             w("s.wake = q[-1][0] + SIZE + 1")
             w("timers.add(s.wake, run, s)")
         elif self.expires == "guarded":
+            w(self.folds.cells("s"))
             w(f"s.wake = (q[0][0] if {self._guard()} else q[-1][0]) + SIZE + 1")
             w("timers.add(s.wake, run, s)")
         else:
@@ -375,10 +384,10 @@ class _WindowModule:
                 self._write_panes()
             return
         w("b = s.bucket")
-        with w.block("if b is None:"):
+        with w.block(
+            "if b is None:" if pattern.kind == "session" else "if b is None or t >= b.end:"
+        ):
             w("b = opened(s, t)")
-            with w.block("if b is None:"):
-                w("return")
         self._write_bucket(updates)
         if pattern.kind == "session":
             w("b.end = t")

@@ -173,12 +173,12 @@ class RuleRun(Reporting):
     def woken(self, state: Any) -> None:
         """The state, which has been kept elsewhere, is woken when it wants to be."""
         lane, due = getattr(self, "lane", None), state.wake
-        if lane is None or (lane and lane[-1][0] > due):
+        if lane is None or (lane and lane[-2] > due):
             self.timers.add(due, self, state)
             return
         if not lane:
             self.timers.expect(due)
-        lane.append((due, state))
+        lane += (due, state)
 
     def bucket(self, time: int) -> int:
         """The time, rounded up, for wake-ups that only clean up (`grain_of`)."""
@@ -476,12 +476,12 @@ class RuleRun(Reporting):
         """The same for all keys in the lane that are due by `now`, in order, until an event has
         been emitted or something else is due before the next."""
         lane, emitted = self.lane, self.emitted
-        while lane and lane[0][0] <= now:
-            due, state = lane.popleft()
-            if lane and lane[0][0] == due != self._ordered:
+        while lane and lane[0] <= now:
+            due, state = lane.popleft(), lane.popleft()
+            if lane and lane[0] == due != self._ordered:
                 self._put_in_order(due, state)
                 self._ordered = due
-                due, state = lane.popleft()
+                due, state = lane.popleft(), lane.popleft()
             if state.wake == due:
                 self._end_waits(state, due)
                 if emitted or self.timers.has_others(now):
@@ -490,10 +490,13 @@ class RuleRun(Reporting):
     def _put_in_order(self, due: int, state: Any) -> None:
         """Several keys are due at one moment: the lane gets them back in the order of keys."""
         states = [state]
-        while self.lane and self.lane[0][0] == due:
-            states.append(self.lane.popleft()[1])
+        while self.lane and self.lane[0] == due:
+            self.lane.popleft()
+            states.append(self.lane.popleft())
         states.sort(key=_order_of_key, reverse=True)
-        self.lane.extendleft((due, state) for state in states)
+        for state in states:
+            self.lane.appendleft(state)
+            self.lane.appendleft(due)
 
     def _clean(self, state: Any, now: int) -> None:
         """The wake-up of a key in which nothing is due but the end of its runs: it is forgotten

@@ -62,7 +62,7 @@ class WindowRun(Reporting):
     """Generated: events leave a sliding window by a moment of the clock."""
 
     expire_due: Callable[[int], None]
-    """Generated: the same for all that is due in the lane, until something has been emitted."""
+    """Generated: the same for all that is due in the lane, until something else is due."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class WindowRun(Reporting):
         order: int,
         timers: Any,
         clock: Callable[[], int],
+        drain: Callable[[], None],
         out: list[Match],
         emitted: list[Emitted],
     ) -> None:
@@ -79,7 +80,9 @@ class WindowRun(Reporting):
         self.plan = plan
         self.windows = windows
         self.clock = clock
-        self.lane: deque[tuple[int, Any]] | None = None
+        self.drain = drain
+        """Lets the events enter that matches have caused."""
+        self.lane: deque[Any] | None = None
         """When keys are to be woken, in the order of their events; see `expires`."""
         if plan.kind == "sliding" and plan.expires == "always":
             self.lane = timers.lane(self)
@@ -103,14 +106,10 @@ class WindowRun(Reporting):
                 self.timers.add(state.wake, self, state)
         return state
 
-    def open(self, state: Any, time: int) -> Bucket | None:
-        """The new bucket or pane of a key for an event at `time`; None where there is none, in a
-        gap between windows."""
-        bucket: Bucket | None = state.pane(time) if isinstance(state, Panes) else state.open(time)
-        if bucket is None:
-            self.forget(state)
-        else:
-            self.arm(state)
+    def open(self, state: Any, time: int) -> Bucket:
+        """The new bucket or pane of a key for an event at `time`."""
+        bucket: Bucket = state.pane(time) if isinstance(state, Panes) else state.open(time)
+        self.arm(state)
         return bucket
 
     def settle(self, state: Any) -> None:

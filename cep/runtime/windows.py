@@ -428,32 +428,46 @@ class Closing(Window):
 
 
 class Single(Closing):
-    """`tumbling D`, and `hopping D every D2` whose windows do not overlap: one bucket, `[start,
-    start + D)`. O(1) an event. `bucket`: the open one; None: there is none."""
+    """`tumbling D`, and `hopping D every D`: one bucket, `[start, start + D)`. O(1) an event.
 
-    __slots__ = ("bucket",)
+    `bucket`: the open one; None: there is none. `due`: the one before, where it has not been closed
+    although its end has come: an event may come of something else that was due at this moment.
+    """
+
+    __slots__ = ("bucket", "due")
 
     def __init__(self, plan: WindowPlan, key: Any) -> None:
         super().__init__(plan, key)
         self.bucket: Bucket | None = None
+        self.due: Bucket | None = None
 
-    def open(self, t: int) -> Bucket | None:
-        """The new bucket for an event at `t`; None in a gap."""
-        for start, end in self.plan.grid(t):
-            self.bucket = Bucket(self.plan, start, end)
-            self.bucket.first = t
+    def open(self, t: int) -> Bucket:
+        """The new bucket for an event at `t`."""
+        self.due = self.bucket
+        ((start, end),) = self.plan.grid(t)
+        self.bucket = Bucket(self.plan, start, end)
+        self.bucket.first = t
         return self.bucket
 
     def on_event(self, t: int, values: Sequence[Any]) -> None:
-        bucket = self.bucket or self.open(t)
-        if bucket is not None:
-            bucket.take(t, values)
+        bucket = self.bucket
+        if bucket is None or t >= bucket.end:
+            bucket = self.open(t)
+        bucket.take(t, values)
 
     def on_time(self, now: int) -> Iterator[Bucket]:
-        bucket, due = self.bucket, self.next_due()
-        if bucket is not None and due is not None and due <= now:
-            self.bucket = None
+        if self.due is not None:
+            bucket, self.due = self.due, None
             yield bucket
+        closes = self.closes
+        if self.bucket is not None and closes is not None and closes <= now:
+            bucket, self.bucket = self.bucket, None
+            yield bucket
+
+    @property
+    def closes(self) -> int | None:
+        """When the open bucket is to be closed."""
+        return self.bucket.end if self.bucket is not None else None
 
     def open_ones(self, clock: int) -> Iterator[Bucket]:
         if self.bucket is not None:
@@ -461,17 +475,18 @@ class Single(Closing):
 
     @property
     def first(self) -> int | None:
-        return self.bucket.first if self.bucket is not None else None
+        bucket = self.due or self.bucket
+        return bucket.first if bucket is not None else None
 
     @property
     def count(self) -> int:
         return self.bucket.count if self.bucket is not None else 0
 
     def next_due(self) -> int | None:
-        return self.bucket.end if self.bucket is not None else None
+        return self.due.end if self.due is not None else self.closes
 
     def ends(self) -> int | None:
-        return self.next_due()
+        return self.closes
 
     def dump(self) -> dict[str, Any]:
         return {"bucket": None if self.bucket is None else self.bucket.dump()}
@@ -500,7 +515,8 @@ class Session(Single):
         bucket.take(t, values)
         bucket.end = t
 
-    def next_due(self) -> int | None:
+    @property
+    def closes(self) -> int | None:
         bucket, plan = self.bucket, self.plan
         if bucket is None:
             return None
@@ -535,6 +551,8 @@ class Buckets(Closing):
                 self.open.append(Bucket(self.plan, *grid.bounds(number)))
                 self.open[-1].first = t
             self.newest = latest
+        if self.open[0].end <= t:  # due, but not closed yet: see `Single`
+            return [bucket for bucket in self.open if t < bucket.end]
         return self.open
 
     def on_event(self, t: int, values: Sequence[Any]) -> None:
@@ -581,7 +599,7 @@ class Panes(Closing):
 
     `next`: the number of the window that closes next. Of the newest pane: `until`, when it ends,
     and `closing`, the number of the window that closes first of those that contain it. `older`:
-    windows of a state that was stored in format 1, which kept each of them by itself.
+    windows by themselves, of a state that was stored in format 1, or due but not closed (`Single`).
     """
 
     __slots__ = ("closing", "end", "next", "older", "panes", "same", "start", "until")
@@ -599,12 +617,25 @@ class Panes(Closing):
 
     def pane(self, t: int) -> Bucket:
         """The new pane for an event at `t`."""
+        if self.panes and self.plan.grid.bounds(self.next)[1] <= t:
+            self._set_aside()
         self._place(t)
         if not self.panes:
             self.next = self.closing
         pane = Bucket(self.plan, t, self.until)
         self.panes.append(pane)
         return pane
+
+    def _set_aside(self) -> None:
+        """The window that closes next is due. O(panes), which is rarely needed."""
+        bucket = Bucket(self.plan, *self.plan.grid.bounds(self.next))
+        for pane in self.panes:
+            bucket.join(pane)
+            bucket.count += pane.count
+        bucket.first, bucket.last = self.panes[0].first, self.last
+        self.older.append(bucket)
+        self.next += 1
+        self._forget_before(self.plan.grid.bounds(self.next)[0])
 
     def _place(self, t: int) -> None:
         """The newest pane contains `t`."""
@@ -627,7 +658,8 @@ class Panes(Closing):
     def enter_older(self, t: int, kept: Sequence[Any]) -> None:
         """An event that has entered is in these windows too."""
         for bucket in self.older:
-            bucket.take(t, kept)
+            if t < bucket.end:
+                bucket.take(t, kept)
 
     def hasten(self) -> None:
         """An event has come: no window that contains it is passed over."""

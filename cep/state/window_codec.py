@@ -29,8 +29,8 @@ import msgspec
 
 from cep.runtime.window_rule import WindowRun
 from cep.runtime.windows import Window
-from cep.state.codec import format_of, require_known, unreadable
-from cep.state.segments import LARGE, SEALED
+from cep.state.codec import Gradual, format_of, require_known, unreadable
+from cep.state.segments import LARGE, SEALED, STEP
 from cep.state.store import StateRow
 from cep.state.values import exact_key, from_json, key_from_exact, key_from_text, key_text, to_json
 
@@ -135,7 +135,7 @@ class WindowCodec:
         row.state = self.encode(state)
         return row
 
-    def changed_row(self, state: Window) -> StateRow:
+    def changed_row(self, state: Window) -> StateRow | Gradual:
         """The same for a state that has changed, to be written over the one of before: of a large
         window only what is new since the last call, and which pieces are of no use any more."""
         queue = self._queues.get(id(state))
@@ -147,16 +147,24 @@ class WindowCodec:
         row = _glance(state)
         row.dropped, row.sealed, tail = queue.advance()
         end = len(tail) - state.open_items
+        pieces: list[list[Any]] = []
         if end > SEALED:
-            pieces = [tail[at : min(at + LARGE, end)] for at in range(0, end, LARGE)]
+            pieces = [tail[at : min(at + STEP, end)] for at in range(0, end, STEP)]
             tail = tail[end:]
-            row.segments = tuple(
-                [_encode({"i": self._rows(state, piece)}).decode() for piece in pieces]
-            )
-            for piece in pieces:
-                queue.seal(piece)
+        for piece in pieces:
+            queue.seal(piece)
         row.state = self._text(state, tail, queue.gone)
-        return row
+        return self._with_pieces(state, row, pieces) if pieces else row
+
+    def _with_pieces(self, state: Window, row: StateRow, pieces: Sequence[list[Any]]) -> Gradual:
+        """The row with new pieces, a step for each. The window may change between the steps: what
+        is in pieces stays as it is."""
+        texts: list[str] = []
+        for piece in pieces:
+            texts.append(_encode({"i": self._rows(state, piece)}).decode())
+            yield None
+        row.segments = tuple(texts)
+        yield row
 
     def _text(self, state: Window, items: Iterable[Any], gone: int) -> str:
         """The state with only these items in its row."""

@@ -59,8 +59,14 @@ LOOPS = ["{2}", "{1,2}", "{2,3}", "+", "*", "?", "{2,}", "{3}"]
 RELUCTANT = ["{1,2}?", "+?", "*?", "??", "{2,}?"]
 WINDOWS = [
     "sliding 3s", "sliding 5s", "sliding 2 events", "tumbling 3s", "hopping 4s every 2s",
-    "session gap 2s", "session gap 2s max 3s",
+    "session gap 2s", "session gap 2s max 3s", "hopping 5s every 1s", "hopping 5s every 3s",
 ]  # fmt: skip
+
+HAVINGS = [
+    "having c >= 2 and a < 2", "having c > 1 and (h > 1 or m < 1)", "having r > 0 and 2 <= c",
+    "having a < 2 or c >= 3", "having w is null", "having not h > 1 and c >= 1",
+]  # fmt: skip
+"""Conditions of windows that an expiry makes true, or cannot make true."""
 
 EventTuple = tuple[str, int, object, object, int]
 """(type, k, n, j, seconds since the event before)."""
@@ -358,15 +364,20 @@ class RuleWriter:
         where = self.where(25)
         own = self.where(20)
         aggregates = f"c = count(){own}  t = sum(n)  d = count(distinct n)  h = max(n)  l = list(n)"
-        aggregates += "  a = avg(n)  w = last(n)  p = median(n)"
+        aggregates += "  a = avg(n)  w = last(n)  p = median(n)  m = min(n)  o = top(n, 1)"
+        aggregates += "  r = avg(n) - min(n)"
         having = self.one(
             ["", "having c >= 2", "having t > 2", "having c < 2", "having h > 1", "having a > 1"]
         )
+        if self.chance(30):
+            having = self.one(HAVINGS)
         report = ""
         if self.chance(25):
             report = "report every event" if "sliding" in window else "report on update"
         dedup = f"dedup for {self.one(DURATIONS)}" if self.chance(12) else ""
-        shown = "alert { c = c  t = t  d = d  h = h  l = l  a = a  w = w  p = p }"
+        shown = (
+            "alert { c = c  t = t  d = d  h = h  l = l  a = a  w = w  p = p  m = m  o = o  r = r }"
+        )
         stream = self.one(["A", "A", "A", "AB", "event", *(WIDE_STREAMS if self.wide else [])])
         pattern = f"aggregate {stream}{where} over {window} {{ {aggregates} }}"
         return f"{self.declared()}rule r {{ {by}{pattern}  {having}  {report}  {dedup}  {shown} }}"

@@ -102,13 +102,6 @@ def test_hopping_windows_overlap(updates: bool) -> None:
     assert window.first is None
 
 
-def test_hopping_windows_may_leave_gaps() -> None:
-    window = filled(plan("hopping", size=2, step=10), (5, 1))
-    assert window.first is None
-    window.on_event(11, (2,))
-    assert open_ones(window) == [(10, 12, [2])]
-
-
 def test_a_window_that_holds_what_one_without_news_held_is_passed_over() -> None:
     window = filled(plan("hopping", size=100, step=1), (0, 1))
     assert isinstance(window, Panes)

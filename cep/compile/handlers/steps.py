@@ -302,7 +302,8 @@ class Steps(HandlerBase):
                 self.w(f"st.wake = wake = t + {(deadline.after or 0) + 1}")
                 with self.w.block("if not lane:"):
                     self.w("expect(wake)")
-                self.w("lane.append((wake, st))")
+                self.w("lane.append(wake)")
+                self.w("lane.append(st)")
 
     def _arm_deadline(self, target: State, first: str) -> bool:
         """Wakes the key for what is due in a state by a time of its own; whether there is any."""
