@@ -169,18 +169,25 @@ class _Builder:
             self.streams.on_event(stream, part) for part in conjuncts(where) if not looks_back(part)
         )
         key = tuple(self.streams.on_event(stream, value) for value in by)
-        if key not in self.keys:
-            self.keys.append(key)
         atom = Atom(
             index=len(self.atoms),
             kind=kind,
             stream=stream,
             origins=tuple(Origin(o.source, o.filters + own) for o in membership),
             membership=membership,
-            key=self.keys.index(key),
+            key=self._key(key),
         )
         self.atoms.append(atom)
         return atom
+
+    def _key(self, key: tuple[Value, ...]) -> int:
+        """The number of a key. Fields are the same whatever type they are taken for: that depends
+        on what other rules do with them."""
+        for number, known in enumerate(self.keys):
+            if known == key or (_paths(key) is not None and _paths(known) == _paths(key)):
+                return number
+        self.keys.append(key)
+        return len(self.keys) - 1
 
     def _guard_atom(self, guard: checked.Guard, kind: str) -> int:
         known = self._atoms_of_nodes.get((kind, id(guard)))
@@ -638,3 +645,9 @@ def _turned(condition: Value, owner: str, arriving: str) -> Value:
 def _step_of(value: Value) -> str:
     assert isinstance(value, StepField)
     return value.step
+
+
+def _paths(key: tuple[Value, ...]) -> list[tuple[str, ...]] | None:
+    """The fields of a key that is made of fields alone."""
+    paths = [part.path for part in key if isinstance(part, checked.Field)]
+    return paths if len(paths) == len(key) else None

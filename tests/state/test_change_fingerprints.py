@@ -115,6 +115,15 @@ def test_another_structure(before: str, after: str) -> None:
     assert only(RULE % "").id != other.id
 
 
+def test_types_that_other_rules_give_to_a_key_do_not_matter() -> None:
+    pair = "rule pair { by u sequence within 1h { a: A  b: B } }"
+    other = 'rule gone { by u sequence { a: A no B where u != "x" within 10m } }'
+    alone = only(pair)
+    beside = cep.loads(other + pair).compiled.rules[1]
+    assert (alone.id, alone.fingerprint) == (beside.id, beside.fingerprint)
+    assert len(beside.automaton.keys) == 1
+
+
 def test_streams_of_other_rules_do_not_matter() -> None:
     rules = RULE % "" + 'stream Q { where z == "1" } rule s { by z sequence within 1h { Q  A } }'
     compiled = {rule.name: rule for rule in cep.loads(rules).compiled.rules}
