@@ -131,6 +131,7 @@ class _WindowModule:
         with w.block(f"def on_{entry.number}(e):"):
             w("t = e.t")
             if not entry.filters:
+                w("return")
                 return
             self._write_key(entry, env)
             conditions = entry.filters[0]
