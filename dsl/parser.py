@@ -4,8 +4,8 @@ In comes a `Source`, out come the tree of all statements that can be read and th
 makes it raise. The grammar is in `grammar.lark`, worked out in `dsl.tables`; here it is driven word
 by word, for four reasons: a keyword that cannot continue is turned back into a name, a failure is
 seen with the words that would have been right (`dsl.syntax_errors` puts it in the user's words),
-reading goes on with the next statement, so that three mistakes give three messages, and a statement
-is built as soon as it is whole, so that ten thousand rules never stand in memory as a raw tree.
+reading goes on with the next clause or statement, so that three mistakes give three messages, and a
+statement is built as soon as it is whole, so that ten thousand rules never stand in memory raw.
 """
 
 from __future__ import annotations
@@ -127,6 +127,23 @@ class _Reader:
         self.comments: list[tuple[int, int]] = []
         self.unreadable = False
         self.failure: Failure | None = None
+
+    def enter_rule(self, opener: Word) -> None:
+        """Stand behind the brace that opens a rule. What comes is read for its mistakes: the rule
+        itself is broken and is not taken."""
+        head = _Reader("rule r {", 0, len("rule r {"), "file", self.take_statement)
+        head.read()
+        self.states, self.values, self.places = head.states, head.values, head.places
+        self.opened = [opener]
+        take, broken = self.take_statement, [True]
+
+        def take_others(statement: RawNode) -> None:
+            if broken:
+                broken.clear()
+            else:
+                take(statement)
+
+        self.take_statement = take_others
 
     def read(self) -> Word | None:
         """Take words up to the end or up to one that does not fit, which is given back; `self.at`
@@ -310,10 +327,14 @@ def _read(
     *,
     take: Take = lambda statement: None,
     closed_by: str | None = None,
+    inside: Word | None = None,
 ) -> _Reader:
     """Read from `start` to `end` as a file or as an expression, which a `closed_by` may end. Each
-    whole statement of a file is given to `take`."""
+    whole statement of a file is given to `take`. `inside`: the brace of a broken rule, in which the
+    text begins."""
     reader = _Reader(text, start, end, kind, take)
+    if inside is not None:
+        reader.enter_rule(inside)
     stopped = reader.read()
     closed = stopped is not None and stopped == closed_by and not reader.opened
     ended = (stopped is None or closed) and not reader.unreadable
@@ -325,10 +346,14 @@ def _read(
 # ------------------------------------------------------------------------------ statements
 
 _KEYWORDS = "stream|list|table|param|def|include|rule|test"
+_CLAUSES = "on|sequence|all|aggregate|unless|having|skip|alert|emit|dedup|limit|keep|report"
+_CLAUSES += "|severity|tags|description|meta"
+"""Words with which a clause of a rule begins and that none goes on with."""
 _AT_MARGIN = re.compile(rf"^(?:{_KEYWORDS})[ \t]+[\"'`A-Za-z_]", re.MULTILINE)
 _LANDMARK = re.compile(
     r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*|[{}]"
-    rf"|^[ \t]*(?P<statement>(?:{_KEYWORDS})(?=[ \t]+[\"'`A-Za-z_]))",
+    rf"|^[ \t]*(?P<statement>(?:{_KEYWORDS})(?=[ \t]+[\"'`A-Za-z_]))"
+    rf"|^[ \t]*(?P<clause>(?:{_CLAUSES})(?=[ \t]))",
     re.MULTILINE,
 )
 _CLOSERS = re.compile(r"(?:\s|#[^\n]*|\})*")
@@ -336,21 +361,52 @@ _CLOSERS = re.compile(r"(?:\s|#[^\n]*|\})*")
 
 
 def _read_statements(text: str, locate: Locate, take: Take) -> Iterator[_Reader]:
-    """Read the file; after each failure go on with the next statement."""
+    """Read the file; after each failure go on with the next clause of the rule, or with the next
+    statement."""
     at: int | None = 1 if text.startswith("\ufeff") else 0
+    inside: Word | None = None
     while at is not None:
-        reader = _read(text, at, len(text), locate, "file", take=take)
-        at = None if reader.failure is None else _next_statement(text, reader.failure)
-        begin = reader.statement
+        reader = _read(text, at, len(text), locate, "file", take=take, inside=inside)
+        begin, outer = reader.statement, inside if reader.statement == at else None
+        at = inside = None
+        if reader.failure is not None:
+            at, inside = _go_on(text, reader.failure, in_rule=bool(outer) or _is_rule(text, begin))
         swallowed = _AT_MARGIN.search(text, begin + 1)
         if reader.failure is not None and swallowed is not None and swallowed.start() <= reader.at:
             # A statement at the margin begins inside this one: what failed is what it ends.
             reader.forget(begin)
             yield reader
-            at = swallowed.start()
-            reader = _read(text, begin, at, locate, "file", take=take)
+            at, inside = swallowed.start(), None
+            reader = _read(text, begin, at, locate, "file", take=take, inside=outer)
         reader.finish()
         yield reader
+
+
+def _is_rule(text: str, at: int) -> bool:
+    return text.startswith("rule", at)
+
+
+def _go_on(text: str, failure: Failure, in_rule: bool) -> tuple[int | None, Word | None]:
+    """Where to go on after a failure, and the brace of the rule if that is inside it."""
+    opener = failure.opened[0] if failure.opened else None
+    following = _next_statement(text, failure)
+    if in_rule and opener is not None and opener == "{":
+        clause = _next_clause(text, failure, len(text) if following is None else following)
+        if clause is not None:
+            return clause, opener
+    return following, None
+
+
+def _next_clause(text: str, failure: Failure, end: int) -> int | None:
+    """The next line of the rule that begins with a clause, outside all other braces."""
+    depth = sum(1 for word in failure.opened if word == "{")
+    for mark in _LANDMARK.finditer(text, failure.start, end):
+        if mark.start("clause") > failure.start and depth == 1:
+            return mark.start("clause")
+        depth += (mark[0] == "{") - (mark[0] == "}")
+        if depth <= 0:
+            return None
+    return None
 
 
 def _next_statement(text: str, failure: Failure) -> int | None:
