@@ -124,6 +124,7 @@ class Block:
         cut = bisect_left(starts, position, hi=len(self.lines))
         first = replace(self, lines=self.lines[:cut], rejects=before)
         offset, number = starts[cut], self.line_number + cut
+        first.end, first.end_line = offset, number
         rest = replace(
             self, lines=self.lines[cut:], offset=offset, line_number=number, rejects=after
         )

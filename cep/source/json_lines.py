@@ -17,6 +17,8 @@ class JsonLines:
 
     def blocks(self) -> Iterator[Block]:
         for block in self.input.lines():
-            offset, number = block.offset, block.line_number
-            is_ascii = block.is_ascii
-            yield Block(block.lines, None, None, offset, number, block.rejects, is_ascii=is_ascii)
+            found = Block(block.lines, None, None, block.offset, block.line_number, block.rejects)
+            found.is_ascii = block.is_ascii
+            if block.end is not None:
+                found.end, found.end_line = block.end, block.line_number + len(block.lines)
+            yield found

@@ -27,6 +27,8 @@ class LineBlock:
     line_number: int
     rejects: list[Reject] = field(default_factory=list)
     is_ascii: bool = False
+    end: int | None = None
+    """Where what comes after them begins, where that is known."""
 
 
 class LineReader:
@@ -105,6 +107,7 @@ class LineReader:
         block.is_ascii = data.isascii()
         self._offset += len(data)
         self._number += len(block.lines)
+        block.end = self._offset
         self._begun, self._length = [], 0
         if cut < len(chunk):
             self._begin(chunk[cut:])

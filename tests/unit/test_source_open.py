@@ -157,7 +157,7 @@ def test_expand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_standard_input(tmp_path: Path) -> None:
     program = (
         "from cep.source import open_source\n"
-        "for block in open_source('-').blocks(): print(block.lines, list(block.ready))\n"
+        "for block in open_source('-').blocks(): print(block.lines, list(block.ready) or None)\n"
     )
     for content, expected in (
         (b'{"a": 1}\n{"a": 2}', "[b'{\"a\": 1}\\n'] None\n[b'{\"a\": 2}'] None\n"),
