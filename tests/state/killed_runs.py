@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from cep.cli.interrupts import Stop
+from cep.cli.reloading import Hangup
 from cep.cli.session import RunOptions, Session
 from cep.ruleset import load
 
@@ -83,7 +84,7 @@ def run(folder: Path, *inputs: str, kill_after: int | None = None, **options: An
     with pytest.MonkeyPatch.context() as patch, small_blocks():
         patch.chdir(folder)
         given = RunOptions(rules=["rules.cep"], inputs=inputs, **{"quiet": True, **options})
-        session = Session(load("rules.cep"), given, Stop())
+        session = Session(load("rules.cep"), given, Stop(), Hangup())
         if kill_after is None:
             return session.run()
         return _run_until(session, kill_after)
