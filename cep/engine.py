@@ -822,6 +822,7 @@ class Engine:
                 event.src = identity
         self._count_in(skimmed.originals)
         self._order.pass_over(source, skimmed.last)
+        self.program.advance(skimmed.first)  # of expected keys the first tick opens the runs
         self._play(skimmed.events)
         self.program.advance(skimmed.last)
         return True

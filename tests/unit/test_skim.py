@@ -28,6 +28,9 @@ RULES = {
     "missing or null": """
         stream odd from event where type == "A" and text is missing
         rule r { by user on odd alert "{user}" }""",
+    "expected keys": """
+        list users = ["u1", "u2", "never"]
+        rule r { by user sequence { a: A no A within 1s } keys from users alert "{user}" }""",
     "a nested field": """
         rule r { on A where geo.city == "Rome" alert "{A.geo.city}" { user = A.user } }""",
     "a nested field tells": """
@@ -137,6 +140,21 @@ def test_events_of_no_use_move_the_clock(tmp_path: Path) -> None:
         records, stats = found(rules, tmp_path / name)
         assert [record["time"] for record in records] == ["1970-01-01T00:00:11Z"]
         assert stats.events == 3
+
+
+def test_expected_keys_begin_with_the_first_event_of_any_kind(tmp_path: Path) -> None:
+    rules = cep.loads(
+        """list hosts = ["a", "b"]
+        rule silent { by host  sequence { s: beat  no beat within 40s }  keys from hosts
+                      alert "{host}" }"""
+    )
+    path = tmp_path / "a.csv"
+    path.write_text("time,type,host\n1,X,a\n30,beat,a\n100,X,a\n")
+    records, _ = found(rules, path)
+    assert [(record["message"], record["time"]) for record in records] == [
+        ("b", "1970-01-01T00:00:41Z"),
+        ("a", "1970-01-01T00:01:10Z"),
+    ]
 
 
 def test_row_groups_without_events_of_use_move_the_clock(tmp_path: Path) -> None:
