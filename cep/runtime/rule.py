@@ -702,10 +702,11 @@ class RuleRun(Reporting):
                 ends += over
         return min(decided) if decided else max(ends, default=None)
 
-    def ends_at_of(self, run: Any) -> int:
-        """The same for the only run of a key, where runs are bare."""
-        slot = self.plan.slots[0]
-        return int(run[-1].t + self._wait if slot.deadline is not None else run[0].t + self._life)
+    def ends_at_of(self, runs: Sequence[Any]) -> int:
+        """The same for the only runs of a key, where runs are bare."""
+        if self.plan.slots[0].deadline is not None:
+            return int(runs[0][-1].t + self._wait)
+        return int(runs[-1][0].t + self._life)
 
     def _newest_start(self, state: Any) -> int | None:
         """When the newest run of a key began."""

@@ -387,15 +387,20 @@ class StateCodec:
     # ------------------------------------------------------------------ writing
 
     def _bare_row(self, state: Any) -> StateRow | None:
-        """The row of a state with one bare run, which most are; None for any other."""
+        """The row of a state with one bare run, or several of one event in one place, which most
+        are; None for any other."""
         found = [(slot, held) for slot, held in self._places(state) if held is not None]
         if len(found) != 1 or state.floor:
             return None
         ((slot, run),) = found
-        if run.__class__ is list:
-            if len(run) != 1:
+        runs = bare.runs_in(run)
+        number = len(runs)
+        if number > 1:
+            if len(runs[0]) > 1 or slot.bare is None or slot.bare.seen:
                 return None
-            (run,) = run
+            run = [event for (event,) in runs]
+        else:
+            (run,) = runs
         key = state.key
         if key.__class__ is not str and exact_key(key) is not None:
             return None
@@ -406,6 +411,10 @@ class StateCodec:
             return None
         nodes, step, seen = self._bare[slot.name]
         waiting = f"[{size - 1}]"
+        if number > 1:
+            position = slot.bare.path[0]  # type: ignore[union-attr]
+            nodes = f"[{','.join([f'[{i},{position},{i + 1}]' for i in range(size)])}]"
+            waiting = f"[{','.join(map(str, range(size)))}]"
         if seen:
             values = [json_text(bare.value_of(run, where)) for where in seen]
             waiting = f"[[{size - 1},{','.join(values)}]]"
@@ -414,8 +423,8 @@ class StateCodec:
             f'{{"f":{FORMAT},"n":{size},"w":{wake},"events":[{",".join(lines)}],'
             f'"h":{nodes},"s":{{"{slot.name}":{waiting}}}}}'
         )
-        ends = self.run.ends_at_of(run)
-        return StateRow(key_text(key), text, step, run[0].t, wake or None, 1, ends)
+        ends = self.run.ends_at_of(runs)
+        return StateRow(key_text(key), text, step, run[0].t, wake or None, number, ends)
 
     def _places(self, state: Any) -> Iterable[tuple[Slot, Any]]:
         return zip(self.slots, self._held(state), strict=True)
@@ -496,7 +505,7 @@ class StateCodec:
         return self._made(key, row, nodes, lists, value)
 
     def _adopt_bare(self, key: str, text: str | bytes) -> Any:
-        """A state with one bare run, which most are; None for any other."""
+        """A state of which `_bare_row` has given the row; None for any other."""
         try:
             row = _read_bare(text)
         except msgspec.MsgspecError:
@@ -505,10 +514,11 @@ class StateCodec:
             return None
         ((name, held),) = row.s.items()
         slot = self._by_name.get(name)
-        if slot is None or len(held) != 1 or len(row.h) != len(row.events):
+        if slot is None or slot.bare is None or len(row.h) != len(row.events):
             return None
-        assert slot.bare is not None
-        if len(row.events) != len(slot.bare.path):
+        if len(row.events) != len(slot.bare.path) * len(held):
+            return None
+        if len(held) > 1 and (len(held) != len(row.events) or not _is_in_order(held)):
             return None
         read = self._events.read
         try:
@@ -517,7 +527,10 @@ class StateCodec:
             return None  # the long way says why
         state = self.run.State()
         state.key, state.wake = key_from_text(key), row.w
-        setattr(state, name, [run] if slot.form == "list" and slot.deadline is None else run)
+        if len(held) > 1:
+            setattr(state, name, [(event,) for event in run])
+        else:
+            setattr(state, name, [run] if slot.form == "list" and slot.deadline is None else run)
         self.run.states[state.key] = state
         if row.w:
             self.run.woken(state)
@@ -588,6 +601,11 @@ class StateCodec:
         for name, at in row.q.items():
             setattr(state, name, at)
         return state
+
+
+def _is_in_order(places: Sequence[msgspec.Raw]) -> bool:
+    """Whether these are the numbers from 0 on, one after the other."""
+    return all(bytes(place) == b"%d" % number for number, place in enumerate(places))
 
 
 def _lazy_heads(state: Any, slots: Iterable[Slot]) -> Iterator[Node]:
