@@ -73,7 +73,8 @@ class BadEvent(ValueError):
 @dataclass(slots=True)
 class RuleStats:
     """Numbers of one rule. `unrouted`: events without a key; `unknown`: failed calls in conditions;
-    `dropped`: runs over a limit; `ended`: runs that `keep` has ended."""
+    `dropped`: runs over a limit, and of them `crowded`: those of keys that held more than a cap of
+    the engine allows; `ended`: runs that `keep` has ended."""
 
     matches: int = 0
     timeouts: int = 0
@@ -81,6 +82,7 @@ class RuleStats:
     unknown: int = 0
     unrouted: int = 0
     dropped: int = 0
+    crowded: int = 0
     ended: int = 0
     untried: int = 0
     keys: int = 0
@@ -96,6 +98,7 @@ class RuleStats:
         self.first_unknown = self.first_unknown or rule.careful.first
         self.unrouted += rule.unroutable
         self.dropped += rule.dropped
+        self.crowded += rule.crowded
         self.ended += rule.ended
         self.untried += rule.untried
         self.keys += rule.keys

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cep.cli.sample import Kind, Sample, Want, type_name
 from cep.cli.speech import counted
 from cep.explain.duration import duration
+from cep.plan.limits import MOST_NODES, MOST_RUNS
 from cep.runtime.runs import CANDIDATES
 from dsl.diagnostics import slip_of
 
@@ -156,6 +157,16 @@ def untried_advice(rule: str, times: int) -> str:
     )
 
 
+def crowded_advice(rule: str, dropped: int) -> str:
+    """A rule of which a key held so much that its oldest runs were dropped."""
+    return (
+        f"rule {rule}: a key held more runs than are tested one by one ({MOST_RUNS:,}), or more "
+        f"events in them than are kept ({MOST_NODES:,}); the runs of "
+        f"{counted(dropped, 'first event')} were dropped: a shorter `within` or a finer `by` "
+        "needs fewer, `limit N runs` sets the number"
+    )
+
+
 def unknown_advice(rule: str, times: int, first: str) -> str:
     """A rule of which calls failed, so that what they stand in was neither true nor false."""
     return f"rule {rule}: {counted(times, 'unknown condition')}, the first: {first}"
@@ -193,6 +204,8 @@ def advice(
     for rule, numbers in stats.per_rule.items():
         if numbers.untried:
             yield untried_advice(rule, numbers.untried)
+        if numbers.crowded:
+            yield crowded_advice(rule, numbers.crowded)
         if numbers.first_unknown is not None:
             yield unknown_advice(rule, numbers.unknown, numbers.first_unknown)
     if sample is not None and sample.events:

@@ -6,6 +6,7 @@ again, between two blocks of input. Rules with errors are told, and the old ones
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,6 +93,7 @@ class Reloading:
             complain(str(error) if isinstance(error, StateError) else error.message)
             say("the rules go on as they were")
             return []
+        gc.collect()  # what was replaced is in cycles, which are not looked for while a run goes on
         self._included = _files_of(ruleset)
         self._stamps = self._look()
         say("the rules have been loaded again")

@@ -97,10 +97,11 @@ def execute(options: RunOptions) -> int:
 
 @contextmanager
 def rare_collection() -> Iterator[None]:
-    """The garbage collector looks for cycles less often: a run makes many objects and no cycles of
-    them, so a search finds nothing and takes the longer the more keys there are."""
+    """The garbage collector looks for cycles among young objects only: a run makes many objects and
+    no cycles of them, so a search of all finds nothing and holds events up the longer the more keys
+    there are. What reloading replaces is looked for then."""
     before = gc.get_threshold()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(100_000, 1_000_000, 1_000_000)
     try:
         yield
     finally:
@@ -240,6 +241,8 @@ class Session:
         if self._options.follow:
             reloaded = self._engine.reload_files()
             show_diagnostics(reloaded.problems)
+            if reloaded.names:
+                gc.collect()  # as after other rules
         problem = self._engine.state_problem
         if problem is not None and problem != self._problem:
             warn(f"{problem}; the run goes on and tries again")

@@ -32,7 +32,17 @@ from cep.plan.automaton import Automaton, State, Variable
 from cep.plan.build import build, steps_of
 from cep.plan.dispatch import Dispatch, dispatch, mentioned
 from cep.plan.fingerprint import Fingerprint, fingerprint, meaning
-from cep.plan.states import group_bounds, place_of, reach_of, tracked, variables_in
+from cep.plan.limits import MOST_NODES
+from cep.plan.states import (
+    group_bounds,
+    most_runs,
+    place_of,
+    reach_of,
+    tracked,
+    unweighed,
+    variables_in,
+    ways,
+)
 from cep.plan.streams import Streams
 from cep.plan.windows import expires, is_steady, value_slots
 from cep.runtime import aggregates
@@ -355,6 +365,10 @@ def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
         dedup=rule.dedup.duration if rule.dedup is not None else None,
         reports=rule.reports,
         is_strict_row=automaton.is_strict_row,
+        most_runs=most_runs(automaton),
+        most_nodes=MOST_NODES,
+        unweighed=unweighed(automaton),
+        ways=ways(automaton),
     )
 
 

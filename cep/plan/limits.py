@@ -32,3 +32,10 @@ class TooLarge(ValueError):
     def __init__(self, message: str, span: Span = NOWHERE) -> None:
         super().__init__(message)
         self.span = span
+
+
+MOST_RUNS = 10_000
+"""Most runs of a key that wait at one place where each is tested; a larger `limit` raises it."""
+
+MOST_NODES = 1_000_000
+"""Most nodes that the runs of a key may hold, of a rule in which one event may make many."""

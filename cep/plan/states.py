@@ -7,7 +7,8 @@ compiler), and from these the form in which its runs are kept:
 
 * **single**: a strict place with one way in, so a key never has more than one run there.
 * **one**: nothing of a run can be seen any more. All runs are one group, moved in one step.
-* **hash**: one value can be seen, and the next steps ask for equality with it. One group a value.
+* **hash**: one value can be seen, and the next steps ask for equality with it; or it is the last
+  value of a repetition, so that all who take an event see the same. One group a value.
 * **list**: anything else. Runs one by one.
 
 In a plain row of steps a run is kept as nothing but the events that it has taken (`State.path`):
@@ -22,7 +23,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 
 from cep.plan.automaton import Absence, Automaton, Edge, Position, State, StateKey, Variable
-from cep.plan.limits import WAITS, TooLarge
+from cep.plan.limits import MOST_NODES, MOST_RUNS, WAITS, TooLarge
 from cep.plan.values import Seen, Tally, looks_back
 from dsl.checked import Comparison, Field, IsMissing, Value
 from dsl.source import NOWHERE
@@ -246,10 +247,7 @@ def edge_variables(automaton: Automaton, edge: Edge) -> set[Variable]:
 
 def _uses(automaton: Automaton, state: State) -> set[Variable]:
     found = {v for edge in state.edges for v in edge_variables(automaton, edge)}
-    atoms = [absence.atom for absence in state.after_absence] + list(state.after_until)
-    atoms += [atom.index for atom in automaton.atoms if atom.kind == "unless"]
-    for atom in atoms:
-        found |= variables_in(automaton.atoms[atom].guards)
+    found |= variables_in(_guards(automaton, state))
     if state.key.counted is not None:
         found.add(Variable(str(state.key.counted), "counter"))
     return found
@@ -450,7 +448,36 @@ def _form(automaton: Automaton, state: State) -> tuple[str, Variable | None]:
             for guard in automaton.positions[edge.target].guards
         ):
             return "hash", variable
+        if _becomes_alike(automaton, state, variable):
+            return "hash", variable
     return "list", None
+
+
+def _becomes_alike(automaton: Automaton, state: State, variable: Variable) -> bool:
+    """Whether runs of a repetition that take the same event look alike from then on: all that is
+    seen of them is the last event's value. It must be one that is only put in order: to that all
+    values are alike that have no order with numbers or texts."""
+    if variable.kind != "last" or variable in tracked(automaton):
+        return False
+    again = [e for e in state.edges if automaton.entered[e.target] == state.index]
+    if not any(automaton.positions[edge.target].step == variable.step for edge in again):
+        return False
+    return all(
+        isinstance(guard, Comparison) and guard.op in _ORDERS
+        for guard in _guards(automaton, state)
+        if variable in variables_in((guard,))
+    )
+
+
+_ORDERS = ("<", "<=", ">", ">=")
+
+
+def _guards(automaton: Automaton, state: State) -> list[Value]:
+    """All that is asked of the runs of a state."""
+    guards = [guard for e in state.edges for guard in automaton.positions[e.target].guards]
+    atoms = [absence.atom for absence in state.after_absence] + list(state.after_until)
+    atoms += [atom.index for atom in automaton.atoms if atom.kind == "unless"]
+    return guards + [guard for index in atoms for guard in automaton.atoms[index].guards]
 
 
 def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
@@ -462,7 +489,7 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
         or rule.keep is not None
         or rule.timeout_alert is not None
         or bool(rule.timeout_emit)
-        or (close is not None and close.on_end)
+        or (close is not None and close.on_end and _waits_somewhere(automaton))
         or (
             deadline is not None
             and (
@@ -473,6 +500,11 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
             )
         )
     )
+
+
+def _waits_somewhere(automaton: Automaton) -> bool:
+    """Whether some runs are complete when an absence has come true."""
+    return any(state.key.deadline is not None for state in automaton.states)
 
 
 def _timed_absences(state: State) -> list[Absence]:
@@ -521,3 +553,38 @@ def group_bounds(automaton: Automaton, state: State) -> tuple[tuple[int, int], .
         group, within = position.group_start
         bounds.append((state.variables.index(Variable(str(group), "began")), within))
     return tuple(bounds)
+
+
+def most_runs(automaton: Automaton) -> int:
+    """Most runs of a key that may wait at one place where each is tested."""
+    return max(MOST_RUNS, automaton.rule.limit or 0)
+
+
+def ways(automaton: Automaton) -> int:
+    """Most nodes that one event may make of runs that are kept in groups, one for each edge."""
+    edges = sum(len(state.edges) for state in automaton.states if state.form != "list")
+    return len(automaton.openings) + edges
+
+
+def unweighed(automaton: Automaton) -> int:
+    """How many events a key may have before it is asked how many nodes it holds: few where runs
+    that are kept one by one take event after event. 0 where an event makes few nodes."""
+    if automaton.is_bare:
+        return 0
+    again = any(
+        automaton.entered[edge.target] == state.index
+        for state in automaton.states
+        if state.form in ("list", "hash")
+        for edge in state.edges
+    )
+    if again:
+        return SOON
+    many = ways(automaton)
+    return MOST_NODES // (2 * many) if many > FEW else 0
+
+
+FEW = 12
+"""An event that makes so many nodes is like any other."""
+
+SOON = 64
+"""Events after which nodes are counted where their number may grow with its square."""

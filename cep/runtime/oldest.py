@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from cep.runtime.reporting import Reporting
-from cep.runtime.rule import RuleRun, held_in
-from cep.runtime.runs import NEWEST_TIME, NUMBER, Complete, Node
+from cep.runtime.rule import RuleRun
+from cep.runtime.runs import NEWEST_TIME, NUMBER
 from cep.runtime.window_rule import WindowRun
 
 
@@ -19,7 +19,7 @@ def first_times(run: Reporting, state: Any) -> list[int]:
     if not isinstance(run, RuleRun):
         first = run.first_time(state) if isinstance(run, WindowRun) else None
         return [first] if first is not None else []
-    return [start[NEWEST_TIME] for start in _starts(run, state)]
+    return [start[NEWEST_TIME] for start in run.first_events(state)]
 
 
 def drop_until(run: Reporting, state: Any, time: int) -> int:
@@ -32,7 +32,7 @@ def drop_until(run: Reporting, state: Any, time: int) -> int:
     if not isinstance(run, RuleRun):
         _forget(run, state)
         return 1
-    dropped = [start[NUMBER] for start in _starts(run, state) if start[NEWEST_TIME] <= time]
+    dropped = [start[NUMBER] for start in run.first_events(state) if start[NEWEST_TIME] <= time]
     state.floor = max(state.floor, *dropped)
     run.sweep(state)
     if not run.holds(state):
@@ -44,18 +44,3 @@ def _forget(run: Reporting, state: Any) -> None:
     """The key has nothing any more; its pending wake-up is passed over."""
     state.wake = 0
     run.forget(state)
-
-
-def _starts(run: RuleRun, state: Any) -> list[Node]:
-    """The first events of all runs of a state, oldest first."""
-    heads: list[Node] = []
-    for slot in run.plan.slots:
-        held = held_in(state, slot)
-        if not held:
-            continue
-        if not slot.grouped:
-            heads += held
-        else:
-            for group in [held] if slot.form == "one" else held.values():
-                heads += group[0]
-    return Complete(heads, None, run.plan.layout, state).starts()

@@ -148,6 +148,9 @@ class Reporting:
         self.unroutable = 0
         self.dropped = 0
         """First events dropped by a limit."""
+        self.crowded = 0
+        """Those of them that were dropped since a key held too much, without a limit of the rule.
+        """
         self.ended = 0
         """First events whose runs `keep` has ended."""
         self.untried = 0

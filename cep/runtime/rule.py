@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import nsmallest
+from math import isqrt
 from typing import Any
 
 from cep.event import unbox
@@ -39,6 +41,7 @@ from cep.runtime.runs import (
     Pruner,
     Selection,
     Skip,
+    all_nodes,
     chain,
 )
 
@@ -67,6 +70,11 @@ class Slot:
         """Whether runs are kept as groups and not one by one."""
         return self.form in ("one", "hash")
 
+    @property
+    def closes_together(self) -> bool:
+        """Whether its groups have runs that are complete when their time is over."""
+        return self.closes and self.grouped and self.deadline is None
+
 
 @dataclass(frozen=True, slots=True)
 class RulePlan:
@@ -82,6 +90,14 @@ class RulePlan:
     timeouts: bool
     dedup: int | None
     reports: bool
+    most_runs: int
+    """Most runs that may wait at one place where each is tested."""
+    most_nodes: int
+    """Most nodes that a key may hold, where they are counted."""
+    unweighed: int
+    """Events of a key before they are counted; 0: they need not be."""
+    ways: int
+    """Most nodes that an event makes, but for those of runs kept one by one."""
     is_strict_row: bool = False
 
     @property
@@ -203,9 +219,15 @@ class RuleRun(Reporting):
             if found is not None:
                 self.report_all(state.key, time, found)
                 return False
+        return self._decide(state, time, finals, low)
+
+    def _decide(
+        self, state: Any, time: int, finals: list[Node], low: int | None, high: int | None = None
+    ) -> bool:
+        """`finish` where several runs may be complete: the selection decides."""
         if self.form.having is not None:
             self._deciding = (state.key, time)
-        chosen = self.selection.choose(finals, low, state)
+        chosen = self.selection.choose(finals, low, state, high)
         self.untried += self.selection.untried
         self.selection.untried = 0
         self.report_all(state.key, time, chosen)
@@ -274,8 +296,13 @@ class RuleRun(Reporting):
         return False
 
     def _ends(self, held: Any, slot: Slot) -> Iterator[int | None]:
-        """When the runs of a slot are over (None: by no time), or the newest of each group."""
-        if not slot.grouped:
+        """When the runs of a slot are over (None: by no time): the first and the last of them, or
+        each, or the newest of each group."""
+        if not slot.grouped and not slot.reach and self.plan.keep is None:
+            times = [run[NEWEST_TIME] for run in held]
+            for time in (min(times), max(times)):
+                yield time + slot.within if slot.within is not None else None
+        elif not slot.grouped:
             for run in held:
                 ends = (self._way_ends(run, slot), self._kept_until(run, slot))
                 yield min((end for end in ends if end is not None), default=None)
@@ -412,17 +439,72 @@ class RuleRun(Reporting):
     def limit(self, state: Any, time: int) -> None:
         """Drops the oldest first events of a key above the rule's limit, and counts them."""
         assert self.plan.limit is not None
-        starts: dict[int, int] = {}
-        for slot in self.plan.slots:
-            for run in held_in(state, slot) or ():
-                end = self._way_ends(run, slot)
-                if end is None or end >= time:
-                    starts[run[NEWEST_START]] = run[NEWEST_TIME]
-        excess = sorted(starts)[: max(len(starts) - self.plan.limit, 0)]
-        if excess:
-            self.dropped += len(excess)
-            state.dead = {**(state.dead or {}), **{start: starts[start] for start in excess}}
+        held = [(slot, held_in(state, slot) or ()) for slot in self.plan.slots]
+        if sum(len(runs) for _, runs in held) <= self.plan.limit:
+            return
+        starts = {start for slot, runs in held for start in self._living_starts(runs, slot, time)}
+        excess = len(starts) - self.plan.limit
+        if excess > 0:
+            self.dropped += excess
+            state.floor = max(state.floor, nsmallest(excess, starts)[-1])
             self.sweep(state)
+
+    def _living_starts(self, runs: Sequence[Any], slot: Slot, time: int) -> Iterable[int]:
+        """The first events of the runs of a slot that are not over at `time`."""
+        if slot.reach:
+            ends = [(self._way_ends(run, slot), run) for run in runs]
+            return [run[NEWEST_START] for end, run in ends if end is None or end >= time]
+        if slot.within is None:
+            return [run[NEWEST_START] for run in runs]
+        low = time - slot.within
+        return [run[NEWEST_START] for run in runs if run[NEWEST_TIME] >= low]
+
+    def first_events(self, state: Any) -> list[Node]:
+        """The first events of all runs of a key, the oldest first. O(shared nodes)."""
+        return Complete(self._heads(state), None, self.plan.layout, state).starts()
+
+    def _heads(self, state: Any) -> list[Node]:
+        """The newest nodes of all runs of a key."""
+        held = [(slot, held_in(state, slot)) for slot in self.plan.slots]
+        return [node for slot, runs in held if runs for node in _nodes_in(runs, slot)]
+
+    def thin_out(self, state: Any) -> None:
+        """More runs of a key than a cap allows are tested one by one: the oldest first events are
+        dropped until a tenth of the cap is free."""
+        most = self.plan.most_runs
+        floor = state.floor
+        for slot in self.plan.slots:
+            starts = _tested_one_by_one(held_in(state, slot), slot)
+            if len(starts) > most:
+                floor = max(floor, sorted(starts)[most // 10 - most - 1])
+        self._drop_until(state, floor, self.first_events(state))
+        if self.plan.unweighed:
+            self.weigh(state)
+
+    def weigh(self, state: Any) -> None:
+        """Many events of a key have come since its nodes were counted: where they are more than a
+        cap allows, the oldest first events are dropped, so that a quarter of the nodes is left."""
+        nodes = all_nodes(self._heads(state))
+        room = self.plan.most_nodes - len(nodes)
+        if room < 0:
+            newest = sorted(node[NEWEST_START] for node in nodes)
+            starts = [node for node in nodes if node[PREVIOUS] is None]
+            self._drop_until(state, newest[len(newest) * 3 // 4], starts)
+            room = self.plan.most_nodes // 2
+        # Until half of the room is full, if one more run comes with every event.
+        made = self.plan.ways + sum(
+            len(_tested_one_by_one(held_in(state, slot), slot)) for slot in self.plan.slots
+        )
+        events = max((isqrt(made * made + 2 * room) - made) // 2, 16)
+        state.weighed = state.number + events - self.plan.unweighed
+
+    def _drop_until(self, state: Any, floor: int, starts: Iterable[Node]) -> None:
+        """Drops the runs of the first events up to number `floor`, and counts these."""
+        gone = sum(state.floor < start[NUMBER] <= floor for start in starts)
+        self.dropped += gone
+        self.crowded += gone
+        state.floor = max(state.floor, floor)
+        self.sweep(state)
 
     # ------------------------------------------------------------------ time
 
@@ -545,14 +627,32 @@ class RuleRun(Reporting):
     def _complete_at(self, state: Any, at: int) -> None:
         """Absences and closing loops whose time is over at `at`."""
         finals: list[Node] = []
+        together = False
         for slot in self.plan.slots:
             held = held_in(state, slot)
-            if held and (slot.deadline is not None or slot.closes):
+            if held and slot.closes_together:
+                together = True
+                finals += _nodes_in(held, slot)
+            elif held and (slot.deadline is not None or slot.closes):
                 taken, left = self._due_runs(held, slot, at)
                 if taken:
                     finals += taken
                     hold(state, slot, left)
+        if together:
+            self._close(state, at, finals)
+            return
         if finals and self.finish(state, at, finals, None) and self.plan.skip.kind == "past_last":
+            self.sweep(state)
+
+    def _close(self, state: Any, at: int, finals: list[Node]) -> None:
+        """Loops that are kept in groups: of these runs those are complete whose time is over."""
+        if self.plan.within is None:
+            return
+        high = at - self.plan.within
+        starts = Complete(finals, None, self.plan.layout, state, high).starts()
+        if starts:
+            self._decide(state, at, finals, None, high)
+            state.floor = max(state.floor, starts[-1][NUMBER])
             self.sweep(state)
 
     def _due_runs(self, held: Any, slot: Slot, at: int) -> tuple[list[Node], Any]:
@@ -594,19 +694,33 @@ class RuleRun(Reporting):
         """`on timeout`: runs that a bound of time ends incomplete now; each first event once, and
         only where nothing is left of it and nothing was reported."""
         ended: dict[int, list[Node]] = {}
-        alive: set[int] = set()
         for slot in self.plan.slots:
-            for run in held_in(state, slot) or ():
-                end = self._way_ends(run, slot)
-                if end is None or end > at or slot.deadline is not None:
-                    kept_until = self._kept_until(run, slot)
-                    if kept_until is None or kept_until > at:
-                        alive.add(run[NEWEST_START])
-                else:
+            if slot.deadline is None:
+                for run in self._over(held_in(state, slot) or (), slot, at):
                     ended.setdefault(run[NEWEST_START], []).append(run)
+        if not ended:
+            return
+        alive = {start for slot in self.plan.slots for start in self._still_open(state, slot, at)}
         for start in sorted(ended):
             if start not in alive and start not in (state.told or ()):
                 self._report_timeout(state, at, ended[start])
+
+    def _over(self, runs: Sequence[Any], slot: Slot, at: int) -> list[Any]:
+        """The runs of a slot that can take nothing any more after `at`."""
+        if slot.reach:
+            ends = [(self._way_ends(run, slot), run) for run in runs]
+            return [run for end, run in ends if end is not None and end <= at]
+        if slot.within is None:
+            return []
+        high = at - slot.within
+        return [run for run in runs if run[NEWEST_TIME] <= high]
+
+    def _still_open(self, state: Any, slot: Slot, at: int) -> list[int]:
+        """The first events of the runs of a slot that are not over at `at`."""
+        runs = held_in(state, slot) or ()
+        over = set() if slot.deadline is not None else set(map(id, self._over(runs, slot, at)))
+        low = at - self.plan.keep if self.plan.keep is not None else -NEVER
+        return [run[NEWEST_START] for run in runs if id(run) not in over and run[NEWEST_TIME] > low]
 
     def _report_timeout(self, state: Any, at: int, nodes: list[Node]) -> None:
         complete = Complete(nodes, None, self.plan.layout, state)
@@ -665,6 +779,8 @@ class RuleRun(Reporting):
             if slot.deadline is not None:
                 dues.append(self._first_due(held, slot) + 1)
             ends = [end for end in self._ends(held, slot) if end is not None]
+            if ends and slot.closes_together:
+                ends = self._closing_ends(state, held, slot)
             if ends:
                 # To clean up, it is enough to come when the newest run is over: what is older is
                 # then dropped too, so a busy key is visited once, and holds two windows at most.
@@ -696,6 +812,8 @@ class RuleRun(Reporting):
             if slot.deadline is not None:
                 decided.append(self._first_due(held, slot))
             over = [end for end in self._ends(held, slot) if end is not None]
+            if over and slot.closes_together:
+                over = self._closing_ends(state, held, slot)
             if over and self._exact:
                 decided.append(min(over))
             else:
@@ -715,6 +833,13 @@ class RuleRun(Reporting):
         if self.plan.is_bare:
             return max([bare.newest(held) for _, held in filled], default=None)
         return max([max(_newest(held_in(state, slot), slot)) for slot, _ in filled], default=None)
+
+    def _closing_ends(self, state: Any, held: Any, slot: Slot) -> list[int]:
+        """When the oldest run of a group is complete that closes when its time is over."""
+        if slot.within is None:
+            return []
+        complete = Complete(_nodes_in(held, slot), None, self.plan.layout, state)
+        return [start[NEWEST_TIME] + slot.within for start in complete.starts()[:1]]
 
     def _first_due(self, held: Any, slot: Slot) -> int:
         if not slot.grouped:
@@ -768,13 +893,17 @@ class RuleRun(Reporting):
         """The keys with a loop that could still go on, and reports when its time is over."""
         closing = [slot for slot in self.plan.slots if slot.closes and slot.deadline is None]
         return sum(
-            any(
-                self._run_due(run, slot) < NEVER and self._is_match(run, slot)
-                for slot in closing
-                for run in held_in(state, slot) or ()
-            )
-            for state in self.states.values()
+            any(self._stays_open(state, slot) for slot in closing) for state in self.states.values()
         )
+
+    def _stays_open(self, state: Any, slot: Slot) -> bool:
+        """Whether a slot has a run that is complete when its time is over."""
+        held = held_in(state, slot)
+        if not held:
+            return False
+        if slot.grouped:
+            return bool(self._closing_ends(state, held, slot))
+        return any(self._run_due(run, slot) < NEVER and self._is_match(run, slot) for run in held)
 
     # ------------------------------------------------------------------ invariants
 
@@ -799,13 +928,14 @@ def state_type(
 ) -> Any:
     """A class for the state of a key: its runs by automaton state (`s0`, …), when leading absences
     were last broken (`q0`, …), marks of dropped starts (`floor`, `dead`, `told`), when it wants to
-    be woken, how many events it has seen (`number`, at the last cleaning `cleaned`), and in which
-    epoch it was last changed. Where runs are bare nothing is counted or marked. `shared`: how many
-    events the run of each automaton state has, where they share them (`bare.shared_run`).
+    be woken, how many events it has seen (`number`, at the last cleaning `cleaned`, from where its
+    nodes are counted again `weighed`), and in which epoch it was last changed. Where runs are bare
+    nothing is counted or marked. `shared`: how many events the run of each automaton state has,
+    where they share them (`bare.shared_run`).
 
     A class with slots: CPython reads and writes these faster than anything else with names.
     """
-    marks = {"dead": None, "told": None, "number": 0, "cleaned": 0}
+    marks = {"dead": None, "told": None, "number": 0, "cleaned": 0, "weighed": 0}
     places = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
     values: dict[str, Any] = {"key": None, "floor": 0, "wake": 0, "epoch": 0}
     if shared:
@@ -870,6 +1000,23 @@ def _newest(held: Any, slot: Slot) -> Iterable[int]:
     if slot.form == "one":
         return [held[1]] if held else []
     return [group[1] for group in held.values()]
+
+
+def _nodes_in(held: Any, slot: Slot) -> list[Node]:
+    """The newest nodes of the runs that a slot holds."""
+    if not slot.grouped:
+        return list(held)
+    groups = [held] if slot.form == "one" else held.values()
+    return [node for group in groups for node in group[0]]
+
+
+def _tested_one_by_one(held: Any, slot: Slot) -> list[int]:
+    """The newest first events of the runs, or groups, of a slot that are tested one by one."""
+    if not held or slot.form in ("one", "single"):
+        return []
+    if slot.form == "hash":
+        return [group[2] for group in held.values()]
+    return [run[NEWEST_START] for run in held]
 
 
 def _oldest(held: Any, slot: Slot) -> int:

@@ -90,17 +90,51 @@ def chain(node: Node) -> History | None:
     return history
 
 
-class Complete:
-    """The runs that are complete at one moment: final nodes, and which starts are still alive."""
+def all_nodes(heads: list[Node]) -> list[Node]:
+    """The nodes that are in memory for these, each once; of shared lists all that stands in them,
+    whoever knows how much of it."""
+    found: list[Node] = []
+    lists, chained = [heads], set[int]()
+    listed: set[int] = set()
+    while lists:
+        nodes = lists.pop()
+        found += nodes
+        last: Any = None
+        for node in nodes:
+            previous = node[PREVIOUS]
+            while previous.__class__ is tuple and id(previous) not in chained:
+                chained.add(id(previous))
+                found.append(previous)
+                previous = previous[PREVIOUS]
+            if previous.__class__ is list and previous is not last and id(previous) not in listed:
+                listed.add(id(previous))
+                lists.append(previous)
+            last = previous
+    return found
 
-    def __init__(self, finals: list[Node], low: int | None, layout: Layout, marks: Marks) -> None:
+
+class Complete:
+    """The runs that are complete at one moment: final nodes, and which starts are still alive; of
+    those only the ones up to `high`, where that is given."""
+
+    def __init__(
+        self,
+        finals: list[Node],
+        low: int | None,
+        layout: Layout,
+        marks: Marks,
+        high: int | None = None,
+    ) -> None:
         self.finals = finals
         self.low = low
+        self.high = high
         self.layout = layout
         self.marks = marks
 
     def _alive(self, start: Node) -> bool:
         if self.low is not None and start[NEWEST_TIME] < self.low:
+            return False
+        if self.high is not None and start[NEWEST_TIME] > self.high:
             return False
         return not is_dropped(start[NUMBER], self.marks.floor, self.marks.dead)
 
@@ -440,12 +474,15 @@ class Selection:
         self.untried = 0
         """Moments at which candidates were left untried, since `having` had failed too often."""
 
-    def choose(self, finals: list[Node], low: int | None, marks: Marks) -> list[History]:
+    def choose(
+        self, finals: list[Node], low: int | None, marks: Marks, high: int | None = None
+    ) -> list[History]:
         """The reported runs in order; `marks` then says which starts the skips have dropped.
 
-        `low`: the earliest first event that `within` still allows (None: any).
+        `low`: the earliest first event that `within` still allows, `high`: the latest one of which
+        the runs are complete (None: any).
         """
-        if len(finals) == 1 and self.having is None:
+        if len(finals) == 1 and self.having is None and high is None:
             only = chain(finals[0])
             if only is not None:
                 start = only[0]
@@ -455,7 +492,7 @@ class Selection:
                     return []
                 self._drop(only, marks)
                 return [only]
-        complete = Complete(finals, low, self.layout, marks)
+        complete = Complete(finals, low, self.layout, marks, high)
         if self.having is not None:
             return self._tried(complete, marks)
         if self.skip.kind == "nothing":
@@ -540,7 +577,11 @@ class Pruner:
 
     def runs(self, runs: list[Any]) -> list[Any] | None:
         """A list of runs without the dead ones."""
-        return [run for run in runs if self.alive(run)] or None
+        low, floor = self.low if self.low is not None else -1 << 63, self.floor
+        left = [run for run in runs if run[NEWEST_START] > floor and run[NEWEST_TIME] >= low]
+        if self.dead is not None:
+            left = [run for run in left if self.alive(run)]
+        return left or None
 
     def _renew(self, top: list[Node]) -> None:
         todo = [top]

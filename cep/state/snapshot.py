@@ -49,6 +49,7 @@ COUNTERS = (
     "suppressed",
     "unroutable",
     "dropped",
+    "crowded",
     "ended",
     "untried",
 )

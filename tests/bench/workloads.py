@@ -21,7 +21,7 @@ import cep
 from cep.clock.timers import NEVER
 from cep.compile.program import Program
 
-from . import data, floor, peers, questions, reading
+from . import data, floor, hostile, latency, peers, questions, reading
 from .durable import w8_durable, w9_spill
 from .engines import decoded, from_file, in_process, in_program, made, matches_of
 from .measure import (
@@ -569,6 +569,25 @@ def _latency(rules: cep.Ruleset, mappings: list[Any]) -> Iterator[Row]:
         )
 
 
+def one_call(setting: Setting) -> Iterator[Row]:
+    """How long a call with one event takes, with few and with many keys, in memory and kept."""
+    for keys in (10_000, 100_000) if setting.quick else (10_000, 1_000_000):
+        for durable in (False, True):
+            yield from latency.rows(keys, durable=durable)
+
+
+# ---------------------------------------------------------------------------- hostile work
+
+
+def hostile_work(setting: Setting) -> Iterator[Row]:
+    """Rules and events whose runs would multiply: what they cost, and whether a cap stops them."""
+    rules = questions.load(questions.W2)
+    path = data.ensure(setting.folder, "w1-quick")
+    dense = once(in_process(rules, decoded(rules, path))()).seconds
+    events = data.FILES["w1-quick"].events
+    yield from hostile.rows(10_000 if setting.quick else 100_000, dense / events * 1e6)
+
+
 # ---------------------------------------------------------------------------- the command
 
 
@@ -689,6 +708,8 @@ WORKLOADS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "w10": w10_windows,
     "calls": one_by_one,
     "reading": other_formats,
+    "latency": one_call,
+    "hostile": hostile_work,
     "start": start_up,
     "peers": others,
 }

@@ -81,6 +81,22 @@ def test_the_end_of_a_loop_does_not_ask_each_failure() -> None:
     assert (many.nodes, many.conditions) == (few.nodes, few.conditions)
 
 
+RISING = "rule r { sequence within 1d { a: x+ where n > prev(n)  z: z } }"
+CLOSING = "rule r { sequence within 1d { a: x+  b: x+ } report on close }"
+
+
+@pytest.mark.parametrize("text", [RISING, CLOSING])
+@pytest.mark.parametrize("many", [1_000, 20_000])
+def test_runs_that_take_the_same_events_are_one_group(text: str, many: int) -> None:
+    """However many of them there are: they see the same from then on, or close together."""
+
+    def rising(first: int, count: int) -> list[Event]:
+        return [{"type": "x", "n": n, "time": n} for n in range(first, first + count)]
+
+    few = work(text, rising(0, 50), rising(50, 100))
+    assert_same(few, work(text, rising(0, many), rising(many, 100)))
+
+
 @pytest.mark.parametrize("many", [1_000, 5_000, 20_000])
 def test_many_orders_may_be_open(many: int) -> None:
     def pays(size: int) -> Work:
@@ -103,6 +119,8 @@ def test_an_order_costs_the_same_beside_many() -> None:
         (explosion(10), ["runs in one group"]),
         (LONG_LOOP, ["runs in one group"]),
         (JOIN, ["runs in groups, found by"]),
+        (RISING, ["runs in groups, found by"]),
+        (CLOSING, ["runs in one group"]),
         ("rule r { sequence within 1m { a: A  b: B where n > a.n } }", ["runs in a list"]),
         ("rule r { sequence strict within 1m { a: A  b: B where n > a.n } }", ["one run at most"]),
     ],

@@ -86,6 +86,7 @@ class HandlerBase:
         self.visited: set[int] = set()
         self.shared: set[int] = set()
         self.deferred: set[int] = set()
+        self.tests_one_by_one = False
 
     def _conjunction(self, conditions: Iterable[Value]) -> str:
         codes = [truth(condition, self.env) for condition in conditions]

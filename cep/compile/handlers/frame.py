@@ -16,6 +16,7 @@ from cep.compile.handlers.strict_row import StrictRow
 from cep.compile.writer import Writer
 from cep.plan.automaton import Edge, Position
 from cep.plan.dispatch import Entry
+from cep.plan.states import unweighed
 from dsl.checked import Field, Value
 
 NO_EVENT = Entry(-1, None, None, {}, {})
@@ -150,6 +151,7 @@ class Handler(Closing, StrictRow):
         """The body of a handler; `key` is the key that is still to be found (None: it is known, and
         `m` says which atoms are routed by it)."""
         self.several = key is None
+        self.tests_one_by_one = False
         self.w = out
         self.memberships = {}
         self._filters()
@@ -177,6 +179,8 @@ class Handler(Closing, StrictRow):
         for name, length in (("low", self.a.within), ("low_keep", self.rule.keep)):
             if re.search(rf"\b{name}\b", text):
                 out(f"{name} = t - {length}")
+        if self.tests_one_by_one:
+            out("crowded = False")
         out.lines(text)
 
     def _move(self, openings: list[Edge]) -> None:
@@ -345,6 +349,13 @@ class Handler(Closing, StrictRow):
             self._atom(edge) in self.tests for edge in self.a.openings
         ):
             w("run.limit(st, t)")
+        if self.tests_one_by_one:
+            with w.block("if crowded:"):
+                w("run.thin_out(st)")
+        few = unweighed(self.a)
+        if few:
+            with w.block(f"if n - st.weighed > {few}:"):
+                w("run.weigh(st)")
         may_open_nothing = bool(self.a.quiet) or any(
             self.a.entered[edge.target] is None or self.a.positions[edge.target].guards
             for edge in self.a.openings

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from cep.compile.expressions import careful_value
 from cep.compile.handlers.base import HandlerBase, variable_code
 from cep.plan.automaton import Edge, Position, State, Variable
-from cep.plan.states import equality, group_bounds, reach_of, survives
+from cep.plan.states import equality, group_bounds, most_runs, reach_of, survives
 from cep.plan.values import FALSE
 from dsl.checked import Value
 
@@ -90,6 +90,7 @@ class Steps(HandlerBase):
         w = self.w
         slot = f"st.s{state.index}"
         w(f"rs, {slot} = {slot}, None")
+        self._note_crowd("rs")
         w("keep = []")
         with w.block("for nd in rs:"):
             expired = self._expired(state)
@@ -107,6 +108,12 @@ class Steps(HandlerBase):
                 w(f"{slot} = {slot} + keep if {slot} else keep")
         else:
             w(f"{slot} = keep or None")
+
+    def _note_crowd(self, runs: str) -> None:
+        """`crowded`: whether more runs, or groups, are tested one by one than a cap allows."""
+        self.tests_one_by_one = True
+        with self.w.block(f"if len({runs}) > {most_runs(self.a)}:"):
+            self.w("crowded = True")
 
     def _take_or_keep(self, state: State, edge: Edge) -> None:
         """The one way on of a relaxed place: a run takes the event, or stays as it is."""
@@ -451,6 +458,7 @@ class Steps(HandlerBase):
     def _visit_hashed_groups(self, state: State, edges: list[Edge]) -> None:
         w, slot = self.w, f"st.s{state.index}"
         w(f"d, {slot} = {slot}, None")
+        self._note_crowd("d")
         with w.block("for hk, g in d.items():"):
             w(f"{variable_code(state, state.variables[0])} = g[3]")
             expired = self._expired(state)
