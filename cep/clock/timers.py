@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import Any, Protocol
 
 from cep.key import key_order
@@ -52,16 +52,28 @@ class Timers:
         """The moment of the last `add`, where it was an inclusive one, and who waits for it: keys
         that begin one after the other often wait for the same."""
         self._lanes: list[tuple[Timed, deque[Any]]] = []
+        self._numbers: dict[int, int] = {}
+        """The place of each lane, by its identity."""
+        self._heads: list[tuple[int, int]] = []
+        """A heap of (moment, lane): for each lane that holds something a moment no later than its
+        first. Put right when it comes to the top, so that no lane is looked at in vain."""
+        self._listed: dict[int, int] = {}
+        """The moment that counts for a lane in `_heads`."""
 
     def lane(self, rule: Timed) -> deque[Any]:
         """A lane for the wake-ups of a rule: a moment and a state, by turns. Whoever puts the first
         one into it says so (`expect`)."""
         lane: deque[Any] = deque()
+        self._numbers[id(lane)] = len(self._lanes)
         self._lanes.append((rule, lane))
         return lane
 
-    def expect(self, due: int) -> None:
-        """Something has been put into an empty lane."""
+    def expect(self, due: int, lane: deque[Any]) -> None:
+        """Something is put into an empty lane. O(log lanes)."""
+        number = self._numbers[id(lane)]
+        if due < self._listed.get(number, NEVER):
+            self._listed[number] = due
+            heappush(self._heads, (due, number))
         self.due = min(self.due, due)
 
     def alone(self, now: int) -> Any:
@@ -130,7 +142,8 @@ class Timers:
                 self._last_due = None
                 live = [one for one in _pairs(waiting) if one[1].wake == due]
             if not moment[1]:
-                for rule, lane in self._lanes:
+                while self._first_of_lanes() == due:
+                    rule, lane = self._lanes[self._heads[0][1]]
                     while lane and lane[0] == due:
                         lane.popleft()
                         state = lane.popleft()
@@ -146,10 +159,25 @@ class Timers:
     def _next(self) -> tuple[int, int]:
         """The earliest moment."""
         moment = self._moments[0] if self._moments else (NEVER, 0)
-        for _, lane in self._lanes:
-            if lane and (lane[0], 0) < moment:
-                moment = (lane[0], 0)
-        return moment
+        return min(moment, (self._first_of_lanes(), 0))
+
+    def _first_of_lanes(self) -> int:
+        """The earliest moment in any lane, whose lane is then on top of `_heads`."""
+        heads = self._heads
+        while heads:
+            due, number = heads[0]
+            lane = self._lanes[number][1]
+            if self._listed.get(number) != due:
+                heappop(heads)
+            elif not lane:
+                heappop(heads)
+                del self._listed[number]
+            elif lane[0] != due:
+                self._listed[number] = lane[0]
+                heapreplace(heads, (lane[0], number))
+            else:
+                return due
+        return NEVER
 
 
 def _pairs(waiting: list[Any]) -> Iterator[tuple[Timed, Any]]:

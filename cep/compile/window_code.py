@@ -222,7 +222,7 @@ class _WindowModule:
         if self.pattern.kind == "sliding" and self.expires == "always":
             w("wake = t + SIZE + 1")
             with w.block("if not lane:"):
-                w("timers.expect(wake)")
+                w("timers.expect(wake, lane)")
             w("lane.append(wake)")
             w("lane.append(s)")
         self._write_sliding_test("e")

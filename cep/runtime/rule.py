@@ -193,7 +193,7 @@ class RuleRun(Reporting):
             self.timers.add(due, self, state)
             return
         if not lane:
-            self.timers.expect(due)
+            self.timers.expect(due, lane)
         lane += (due, state)
 
     def bucket(self, time: int) -> int:

@@ -85,6 +85,22 @@ def test_an_event_does_not_feel_how_many_streams_are_united() -> None:
     assert many <= few + 0.1
 
 
+def test_what_is_due_for_one_rule_does_not_feel_the_others_that_wait() -> None:
+    events = [{"type": "T0", "user": f"u{i}", "time": i * 7_000} for i in range(600)]
+    few, many = (
+        lines_per_event(
+            "\n".join(
+                f'rule r{i} {{ by user sequence {{ a: T{i} no S{i} within 1s }} alert "x" }}'
+                for i in range(rules)
+            ),
+            events[300:],
+            events[:300],
+        )
+        for rules in (2, 100)
+    )
+    assert many <= few + 0.1
+
+
 def test_a_stranger_costs_a_test_for_each_field_that_tells_sources_apart() -> None:
     """Not the conditions of each rule, however many rules read these sources."""
     sources = "\n".join(

@@ -308,7 +308,7 @@ class Steps(HandlerBase):
             with self.w.block("if not st.wake:"):
                 self.w(f"st.wake = wake = t + {(deadline.after or 0) + 1}")
                 with self.w.block("if not lane:"):
-                    self.w("expect(wake)")
+                    self.w("expect(wake, lane)")
                 self.w("lane.append(wake)")
                 self.w("lane.append(st)")
 
