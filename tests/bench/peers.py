@@ -51,6 +51,7 @@ _ASK_DUCKDB = """
 import sys, duckdb
 connection = duckdb.connect()
 connection.execute("SET threads = 1")
+connection.execute("SET enable_progress_bar = false")
 print(connection.execute(sys.argv[1]).fetchone()[0])
 """
 
