@@ -86,7 +86,13 @@ class AsyncEngine:
 
     async def __aenter__(self) -> Self:
         """Opens the state. Raises StateError where that cannot be used."""
-        engine = await self._in_thread(self._make)
+        making = asyncio.ensure_future(self._in_thread(self._make))
+        try:
+            engine = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            with suppress(Exception):  # the file is let go of, as soon as it has been opened
+                await self._in_thread((await making).abandon)
+            raise
         if engine.keeper is not None:
             engine.keeper.trusting = False
         self._position = engine.position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -162,6 +163,30 @@ def test_cancelling_the_whole_program_leaves_the_state_in_order(tmp_path: Path) 
     with cep.Engine(rules, state=file) as engine:
         assert isinstance(engine.position, int)
         assert engine.stats.events == engine.position + 1
+
+
+def test_cancelling_while_the_state_is_opened_lets_go_of_it(tmp_path: Path) -> None:
+    rules, file = cep.loads(EVERY), tmp_path / "cep.db"
+    opening, going_on = threading.Event(), threading.Event()
+    engine = cep.AsyncEngine(rules, state=file)
+    make = engine._make
+
+    def slowly() -> cep.Engine:
+        opening.set()
+        going_on.wait(10)
+        return make()
+
+    async def main() -> None:
+        engine._make = slowly
+        task = asyncio.create_task(engine.__aenter__())
+        await asyncio.to_thread(opening.wait)
+        task.cancel()
+        going_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main())
+    cep.Engine(rules, state=file).abandon()
 
 
 def test_one_engine_for_a_state_file(tmp_path: Path) -> None:
