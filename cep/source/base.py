@@ -23,8 +23,8 @@ Record = dict[str, object]
 FieldType = Literal["string", "number", "bool", "any"]
 
 BLOCK = 1 << 16
-"""Bytes of a block of lines, roughly: large enough that the work per block does not count, and small
-enough that the events made of it are still in the cache when the next pass over them comes."""
+"""Bytes of a block of lines, roughly: large enough that the work per block does not count, and
+small enough that the events made of it are in the cache when the next pass over them comes."""
 
 LONGEST_LINE = 64 << 20
 """Bytes of the longest line that is read; what is longer is rejected, so memory stays bounded."""
