@@ -8,6 +8,7 @@ checker's business (`dsl.checked` holds what it makes). Spans do not take part i
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -472,7 +473,7 @@ class Sequence(Node):
     """`sequence [strict|any] [within D] { … }`; `mode` is None, "strict" or "any"."""
 
     nodes: tuple[PatternNode, ...]
-    mode: str | None = None
+    mode: typing.Literal["strict", "any"] | None = None
     within: Duration | None = None
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from dsl import ast
 from dsl.diagnostics import Diagnostics, Label
@@ -419,12 +419,16 @@ class _Builder:
         return ast.On(stream, label, where, span=self.span(node))
 
     def sequence(
-        self, node: RawNode, mode: str | None, within: ast.Duration | None, *nodes: Any
+        self,
+        node: RawNode,
+        mode: Literal["strict", "any"] | None,
+        within: ast.Duration | None,
+        *nodes: Any,
     ) -> ast.Sequence:
         return ast.Sequence(nodes, mode, within, span=self.span(node))
 
-    def sequence_mode(self, node: RawNode, word: Word) -> str:
-        return str(word)
+    def sequence_mode(self, node: RawNode, word: Word) -> Literal["strict", "any"]:
+        return "strict" if word == "strict" else "any"
 
     def all_(self, node: RawNode, within: ast.Duration | None, *parts: Any) -> ast.All:
         return ast.All(parts, within, span=self.span(node))

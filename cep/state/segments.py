@@ -272,7 +272,7 @@ class Draft:
             size = len(content["h"][0])
         for some in _cut_lists(lists):
             content["l"] = some
-            size += len(some[0])
+            size += len(some[2])
             if size >= STEP:
                 self._add_segment(content)
                 content, size = {}, 0

@@ -45,7 +45,7 @@ def read(content: bytes, format: str) -> Reading:
         path = Path(folder) / "input"
         path.write_bytes(content)
         for block in open_source(str(path), format).blocks():
-            records += block.records or []
+            records += block.ready
             positions += block.positions or []
             numbers += block.line_numbers or []
             rejects += block.rejects

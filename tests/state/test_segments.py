@@ -187,6 +187,17 @@ def test_a_new_engine_goes_on_with_the_pieces_that_are_there() -> None:
         assert [match.message for match in found] == ["ann: 2000"]
 
 
+def test_a_key_that_is_large_when_it_is_first_written_is_read_whole() -> None:
+    """The loop holds lists of one node and of two."""
+    rule = LOGINS.replace("{5,}", "{3,}")
+    store = Counting()
+    with cep.Engine(cep.loads(rule), state=store) as engine:
+        engine.process([login(i) for i in range(3000)])
+    with cep.Engine(cep.loads(rule), state=store) as engine:
+        found = engine.process(login(5000, ok=True)) + engine.checkpoint()
+        assert [match.message for match in found] == ["ann: 3000"]
+
+
 def test_pieces_go_with_their_key(tmp_path: Path, small: None) -> None:
     path = tmp_path / "cep.db"
 
