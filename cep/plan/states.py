@@ -489,7 +489,7 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
         or rule.keep is not None
         or rule.timeout_alert is not None
         or bool(rule.timeout_emit)
-        or (close is not None and close.on_end and _waits_somewhere(automaton))
+        or (close is not None and close.on_end and not _closes_everywhere(automaton))
         or (
             deadline is not None
             and (
@@ -502,9 +502,11 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
     )
 
 
-def _waits_somewhere(automaton: Automaton) -> bool:
-    """Whether some runs are complete when an absence has come true."""
-    return any(state.key.deadline is not None for state in automaton.states)
+def _closes_everywhere(automaton: Automaton) -> bool:
+    """Whether runs are complete when their time is over wherever they wait. Else the oldest of a
+    group may come to where it is complete only after the key was last woken, and would be late."""
+    closes = [state.key.close for state in automaton.states]
+    return all(close is not None and close.on_end for close in closes)
 
 
 def _timed_absences(state: State) -> list[Absence]:

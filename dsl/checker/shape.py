@@ -75,14 +75,18 @@ class Shape:
                 )
 
     def _trailing(self) -> None:
+        """A `no` at the end, also where only what may be left out follows, ends at some time."""
+        where = "at the end"
         for node in reversed(self.pattern.nodes):
             if not isinstance(node, Guard):
-                return
-            if node.within is None and self.pattern.within is None:
+                if not (isinstance(node, Step | Repeat) and node.quantifier.minimum == 0):
+                    return
+                where = "before an optional last step"
+            elif node.within is None and self.pattern.within is None:
                 self._error(
                     "E063",
                     node.span,
-                    "a `no` at the end must say how long to wait",
+                    f"a `no` {where} must say how long to wait",
                     f"for example `no {node.stream} within 10m`",
                 )
 

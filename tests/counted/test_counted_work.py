@@ -82,7 +82,7 @@ def test_the_end_of_a_loop_does_not_ask_each_failure() -> None:
 
 
 RISING = "rule r { sequence within 1d { a: x+ where n > prev(n)  z: z } }"
-CLOSING = "rule r { sequence within 1d { a: x+  b: x+ } report on close }"
+CLOSING = "rule r { sequence within 1d { a: x+ } report on close }"
 
 
 @pytest.mark.parametrize("text", [RISING, CLOSING])
