@@ -534,9 +534,9 @@ _MEANING: tuple[Code, ...] = (
         "a `no` that cannot be decided",
         page(
             "A `no` at the start must say how far it looks back, one at the end how long to wait "
-            "(its own `within`, or that of the sequence). A last step that may be left out leaves the "
-            "`no` before it at the end. In `one of` there is none, in `repeat` only between two "
-            "steps.",
+            "(its own `within`, or that of the sequence). A last step that may be left out leaves "
+            "the `no` before it at the end. In `one of` there is none, in `repeat` only between "
+            "two steps.",
             "rule lost { by id  sequence { p: paid  no shipped } }",
             "rule lost { by id  sequence { p: paid  no shipped within 2h } }",
         ),
