@@ -489,7 +489,7 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
         or rule.keep is not None
         or rule.timeout_alert is not None
         or bool(rule.timeout_emit)
-        or (close is not None and close.on_end and not _closes_everywhere(automaton))
+        or (close is not None and close.on_end and not _is_one_loop(automaton))
         or (
             deadline is not None
             and (
@@ -502,11 +502,10 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
     )
 
 
-def _closes_everywhere(automaton: Automaton) -> bool:
-    """Whether runs are complete when their time is over wherever they wait. Else the oldest of a
-    group may come to where it is complete only after the key was last woken, and would be late."""
-    closes = [state.key.close for state in automaton.states]
-    return all(close is not None and close.on_end for close in closes)
+def _is_one_loop(automaton: Automaton) -> bool:
+    """Whether runs wait in one place only. Else the oldest of a group may come to where it is
+    complete only after the key was last woken, and would be late."""
+    return len(automaton.states) == 1
 
 
 def _timed_absences(state: State) -> list[Absence]:
