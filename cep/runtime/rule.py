@@ -646,12 +646,12 @@ class RuleRun(Reporting):
 
     def _close(self, state: Any, at: int, finals: list[Node]) -> None:
         """Loops that are kept in groups: of these runs those are complete whose time is over."""
-        if self.plan.within is None or not finals:
+        if self.plan.within is None:
             return
-        low, high = _entered_alive(finals, self.plan.within), at - self.plan.within
-        starts = Complete(finals, low, self.plan.layout, state, high).starts()
+        high = at - self.plan.within
+        starts = Complete(finals, None, self.plan.layout, state, high).starts()
         if starts:
-            self._decide(state, at, finals, low, high)
+            self._decide(state, at, finals, None, high)
             state.floor = max(state.floor, starts[-1][NUMBER])
             self.sweep(state)
 
@@ -838,8 +838,7 @@ class RuleRun(Reporting):
         """When the oldest run of a group is complete that closes when its time is over."""
         if slot.within is None:
             return []
-        nodes = _nodes_in(held, slot)
-        complete = Complete(nodes, _entered_alive(nodes, slot.within), self.plan.layout, state)
+        complete = Complete(_nodes_in(held, slot), None, self.plan.layout, state)
         return [start[NEWEST_TIME] + slot.within for start in complete.starts()[:1]]
 
     def _first_due(self, held: Any, slot: Slot) -> int:
@@ -1001,12 +1000,6 @@ def _newest(held: Any, slot: Slot) -> Iterable[int]:
     if slot.form == "one":
         return [held[1]] if held else []
     return [group[1] for group in held.values()]
-
-
-def _entered_alive(nodes: Iterable[Node], within: int) -> int:
-    """The earliest first event that a run in a closing group can have. A group brings dead ones
-    along; those that were alive when it took its last event are closed to the tick."""
-    return max(int(node[EVENT].t) for node in nodes) - within
 
 
 def _nodes_in(held: Any, slot: Slot) -> list[Node]:
