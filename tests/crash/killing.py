@@ -29,6 +29,11 @@ LONGEST = 120.0
 KILLED = (-signal.SIGKILL, -signal.SIGUSR1)
 """Exit codes of the killed. Python that is just ending dies of the question where it is."""
 
+FAULT = "Fatal Python error: Segmentation fault\n\n"
+"""What a victim says that ends with SIGSEGV. A fault of the product is followed by the stack that
+led there. CPython that is asked where it is while it makes a frame may end so too: then no stack
+follows, as it was printing one."""
+
 AT_WORK = 0.8
 """Share of the kills at any moment that wait until the engine is open."""
 
@@ -215,7 +220,7 @@ class Hunt:
         finally:
             victim.kill()
             victim.close()
-        if code in KILLED:
+        if code in KILLED or (code == -signal.SIGSEGV and self._died_of_the_question()):
             self.toll.kills += 1
             self.toll.count(where)
             return False
@@ -223,6 +228,10 @@ class Hunt:
             return False
         assert code == 0, f"exit code {code}: {self.errors.read_text()[-3000:]}"
         return True
+
+    def _died_of_the_question(self) -> bool:
+        """Whether the last fault was in the telling of where the victim is."""
+        return self.errors.read_text().rpartition(FAULT)[2].startswith("\n")
 
     def _some_trap(self) -> str:
         depth = int(DEEPEST ** self.rnd.random())

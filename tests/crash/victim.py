@@ -140,6 +140,7 @@ def disturb_clock(seed: str) -> None:
 def main() -> int:
     """Arms what the environment asks for, then does the work."""
     pipe = int(os.environ["VICTIM_PIPE"])
+    faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, file=pipe, all_threads=True, chain=False)
     os.write(pipe, b"armed\n")
     sys.path.insert(0, str(ROOT))
