@@ -19,11 +19,12 @@ Starts that a skip has dropped are marked (`floor`, `dead`) and filtered when hi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cmp_to_key
 from heapq import heappop, heappush
-from operator import add, is_
+from operator import is_, itemgetter
 from typing import Any, Final
 
 Node = tuple[Any, ...]
@@ -40,6 +41,12 @@ it behind the node's own seven members."""
 
 History = list[Node]
 """One run: its nodes, first event first."""
+
+DIGIT = 48
+"""Bits of a rank for the count of one step."""
+
+NO_TIME = -1 << 63
+"""Before every time."""
 
 CANDIDATES = 10_000
 """Most complete runs that a failing `having` may try at one event."""
@@ -58,6 +65,22 @@ class Layout:
     plain: bool = False
     """Whether all complete runs take the same steps in the same order, one event each; then the
     numbers of their events tell them apart and put them in order."""
+    weights: tuple[int, ...] = field(init=False)
+    """For each position what taking an event there adds to the rank of a run. Ranks are in the
+    order of the counts of all steps, the first step first; smaller is better."""
+
+    def __post_init__(self) -> None:
+        last = len(self.greed) - 1
+        weights = (-self.greed[step] << DIGIT * (last - step) for step in self.step_of)
+        object.__setattr__(self, "weights", tuple(weights))
+
+    def branches_of(self, node: Node) -> tuple[tuple[int, int], ...]:
+        """The branches in which a node's position stands."""
+        return self.branches[node[POSITION]]
+
+    def step_at(self, node: Node) -> int:
+        """The step of a node's position."""
+        return self.step_of[node[POSITION]]
 
 
 class Marks:
@@ -130,6 +153,7 @@ class Complete:
         self.high = high
         self.layout = layout
         self.marks = marks
+        self._ordered: list[Node] | None = None
 
     def _alive(self, start: Node) -> bool:
         if self.low is not None and start[NEWEST_TIME] < self.low:
@@ -147,10 +171,10 @@ class Complete:
     def starts(self) -> list[Node]:
         """First events of the complete runs that are alive, the oldest first. O(shared nodes)."""
         found: dict[int, Node] = {}
-        for node in self._behind(0):
+        for node in self._in_order():
             if node[PREVIOUS] is None and self._alive(node):
                 found[node[NUMBER]] = node
-        return [found[number] for number in sorted(found)]
+        return list(found.values())
 
     def best(self, start: Node) -> History:
         """The preferred one of the runs that begin with `start`, without enumerating them.
@@ -158,46 +182,47 @@ class Complete:
         Preference compares sums over the steps, then branches, then events, so the best way to a
         node is the best way to one of the nodes before it: dynamic programming, O(shared nodes).
         """
-        layout = self.layout
-        nodes = self._behind(start[NUMBER])
-        nodes.sort(key=_number)  # what is before a node has a smaller number
-        ways = _Ways(layout)
-        for node in nodes:
-            if node[PREVIOUS] is None:
-                ways.begin(node, self._same(node, start))
-            else:
-                ways.extend(node)
+        number, nodes = start[NUMBER], self._in_order()
+        ways = _Ways(self.layout)
+        ways.reach(nodes[bisect_left(nodes, number, key=_number) :], {number})
         final = ways.best_of(self.finals)
         assert final is not None
         return final.history()
 
-    def _same(self, node: Node, start: Node) -> bool:
-        return bool(node[NUMBER] == start[NUMBER])
+    def _in_order(self) -> list[Node]:
+        """All nodes from which the complete runs were made and whose newest start was alive when
+        this was first asked, each once: what is before a node has a smaller number."""
+        if self._ordered is None:
+            self._ordered = sorted(self._behind(), key=_number)
+        return self._ordered
 
-    def _behind(self, oldest: int) -> list[Node]:
-        """All nodes from which the complete runs were made and whose newest start is alive and not
-        older than number `oldest`; each once. Shared lists are walked once, however many prefixes
-        of them are shared."""
+    def _behind(self) -> list[Node]:
+        """The same in no order. Shared lists are walked once, however many prefixes of them are
+        shared."""
+        low = self.low if self.low is not None else NO_TIME
+        floor = self.marks.floor
         nodes: list[Node] = []
         seen: set[int] = set()
         walked: dict[int, int] = {}
         todo = list(self.finals)
         while todo:
             node = todo.pop()
-            if id(node) in seen or node[NEWEST_START] < oldest or not self._reachable(node):
+            if node[NEWEST_START] <= floor or node[NEWEST_TIME] < low or id(node) in seen:
                 continue
             seen.add(id(node))
             nodes.append(node)
-            before = node[PREVIOUS]
+            before, size = node[PREVIOUS], node[SIZE]
             if before is None:
                 continue
-            if node[SIZE] < 0:
+            if size < 0:
                 todo.append(before)
-                continue
-            upto = walked.get(id(before), 0)
-            if node[SIZE] > upto:
-                walked[id(before)] = node[SIZE]
-                todo += before[upto : node[SIZE]]
+            elif size == 1:
+                todo.append(before[0])
+            else:
+                upto = walked.get(id(before), 0)
+                if size > upto:
+                    walked[id(before)] = size
+                    todo += before[upto:size]
         return nodes
 
     def candidates(self, after: int) -> Iterator[History]:
@@ -211,7 +236,7 @@ class Complete:
         """
         ways = self._all_ways(after)
         options = ways.in_order(self.finals)
-        todo = [_Runs(ways, options, 0, None, (0,) * len(self.layout.greed))] if options else []
+        todo = [_Runs(ways, options, 0, None, 0)] if options else []
         seen: set[tuple[tuple[int, int], ...]] = set()
         while todo:
             best = heappop(todo)
@@ -226,14 +251,11 @@ class Complete:
 
     def _all_ways(self, after: int) -> _Ways:
         """The best ways to all nodes, from all starts that are alive and later than `after`."""
+        nodes = self._in_order()
+        nodes = nodes[bisect_right(nodes, after, key=_number) :]
         ways = _Ways(self.layout)
-        nodes = self._behind(after + 1)
-        nodes.sort(key=_number)
-        for node in nodes:
-            if node[PREVIOUS] is None:
-                ways.begin(node, node[NUMBER] > after and self._alive(node))
-            else:
-                ways.extend(node)
+        starts = (node for node in nodes if node[PREVIOUS] is None)
+        ways.reach(nodes, {node[NUMBER] for node in starts if self._alive(node)})
         return ways
 
     def every(self) -> Iterator[History]:
@@ -281,8 +303,7 @@ class Complete:
         return history[0][NUMBER], counts, branches, [n[NUMBER] for n in history], steps
 
 
-def _number(node: Node) -> int:
-    return int(node[NUMBER])
+_number = itemgetter(NUMBER)
 
 
 def _numbers(history: History) -> list[int]:
@@ -290,16 +311,16 @@ def _numbers(history: History) -> list[int]:
 
 
 class _Way:
-    """The preferred way from a start to a node: the node, the way before it, how many events each
-    step has taken, with the sign that makes fewer better, and the number of the start."""
+    """The preferred way from a start to a node: the node, the way before it, the number of the
+    start, and how many events each step has taken, as one number (`Layout.weights`)."""
 
-    __slots__ = ("before", "counts", "node", "start")
+    __slots__ = ("before", "node", "rank", "start")
 
-    def __init__(self, node: Node, before: _Way | None, counts: tuple[int, ...]) -> None:
+    def __init__(self, node: Node, before: _Way | None, start: int, rank: int) -> None:
         self.node = node
         self.before = before
-        self.counts = counts
-        self.start: int = node[NUMBER] if before is None else before.start
+        self.start = start
+        self.rank = rank
 
     def history(self) -> History:
         """Its nodes, first event first."""
@@ -317,23 +338,30 @@ class _Ways:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._to: dict[int, _Way | None] = {}
+        self._to: dict[int, _Way] = {}
         self._in_lists: dict[int, list[_Way | None]] = {}
         """For a shared list: the best way to any of its first 1, 2, … nodes."""
         self._sorted: dict[tuple[int, int], list[_Way]] = {}
 
-    def begin(self, node: Node, wanted: bool) -> None:
-        """A first event: the one from which ways begin, or another."""
-        nothing = (0,) * len(self.layout.greed)
-        self._to[id(node)] = self._after(node, None, nothing) if wanted else None
-
-    def extend(self, node: Node) -> None:
-        """A node that goes on from those before it."""
-        if node[SIZE] < 0:
-            best = self._to.get(id(node[PREVIOUS]))
-        else:
-            best = self._best_in(node[PREVIOUS], node[SIZE])
-        self._to[id(node)] = self._after(node, best, best.counts) if best is not None else None
+    def reach(self, nodes: Iterable[Node], starts: Container[int]) -> None:
+        """Finds the ways to nodes, given in the order of their numbers, from the first events with
+        these numbers."""
+        to, weights = self._to, self.layout.weights
+        for node in nodes:
+            previous, size = node[PREVIOUS], node[SIZE]
+            if previous is None:
+                if node[NUMBER] in starts:
+                    to[id(node)] = _Way(node, None, node[NUMBER], weights[node[POSITION]])
+                continue
+            if size < 0:
+                before = to.get(id(previous))
+            elif size == 1:
+                before = to.get(id(previous[0]))
+            else:
+                before = self._best_in(previous, size)
+            if before is not None:
+                rank = before.rank + weights[node[POSITION]]
+                to[id(node)] = _Way(node, before, before.start, rank)
 
     def best_of(self, nodes: Iterable[Node]) -> _Way | None:
         """The best way to any of these."""
@@ -343,17 +371,17 @@ class _Ways:
         return best
 
     def _best_in(self, nodes: list[Node], size: int) -> _Way | None:
-        known = self._in_lists.setdefault(id(nodes), [])
-        for node in nodes[len(known) : size]:
-            before = known[-1] if known else None
-            known.append(self._better(before, self._to.get(id(node))))
+        known = self._in_lists.get(id(nodes))
+        if known is None:
+            known = self._in_lists[id(nodes)] = []
+        if len(known) < size:
+            best = known[-1] if known else None
+            for node in nodes[len(known) : size]:
+                way = self._to.get(id(node))
+                if way is not None:
+                    best = self._better(best, way)
+                known.append(best)
         return known[size - 1] if size else None
-
-    def _after(self, node: Node, before: _Way | None, counts: tuple[int, ...]) -> _Way:
-        step = self.layout.step_of[node[POSITION]]
-        taken = list(counts)
-        taken[step] -= self.layout.greed[step]
-        return _Way(node, before, tuple(taken))
 
     def _better(self, one: _Way | None, other: _Way | None) -> _Way | None:
         if one is None or other is None:
@@ -362,10 +390,30 @@ class _Ways:
 
     def _order(self, one: _Way, other: _Way) -> int:
         """Negative where `one` is preferred, positive where `other` is."""
-        ranks: Any = ((one.start, one.counts), (other.start, other.counts))
-        if ranks[0] == ranks[1]:
-            ranks = (self.details(one.history()), self.details(other.history()))
-        return int(ranks[0] > ranks[1]) - int(ranks[0] < ranks[1])
+        if one.start != other.start:
+            return one.start - other.start
+        return one.rank - other.rank or self._order_of_events(one, other)
+
+    def _order_of_events(self, one: _Way, other: _Way) -> int:
+        """The same where the counts are equal, and so the lengths: branches decide, then events,
+        then steps, of what comes after the last node up to which the ways are the same."""
+        parts: list[tuple[Node, Node]] = []
+        a: Any = one
+        b: Any = other
+        while a is not b:
+            parts.append((a.node, b.node))
+            a, b = a.before, b.before
+        parts.reverse()
+        layout = self.layout
+        deciding: tuple[Callable[[Node], Any], ...]
+        deciding = layout.branches_of, _number, layout.step_at
+        for decides in deciding:
+            for node, rival in parts:
+                x: Any = decides(node)
+                y: Any = decides(rival)
+                if x != y:
+                    return -1 if x < y else 1
+        return 0
 
     def in_order(self, nodes: Iterable[Node]) -> list[_Way]:
         """The best ways to these nodes, the best first."""
@@ -404,7 +452,7 @@ class _Runs:
         options: list[_Way],
         index: int,
         after: Any,
-        counts: tuple[int, ...],
+        counts: int,
     ) -> None:
         self.ways = ways
         self.options = options
@@ -412,7 +460,7 @@ class _Runs:
         self.after = after
         self.counts = counts
         way = options[index]
-        self.rank = (way.start, tuple(map(add, way.counts, counts)))
+        self.rank = (way.start, way.rank + counts)
         self._details: Any = None
 
     def __lt__(self, other: _Runs) -> bool:
@@ -435,14 +483,13 @@ class _Runs:
         if self.index + 1 < len(self.options):
             yield _Runs(self.ways, self.options, self.index + 1, self.after, self.counts)
         way: _Way | None = self.options[self.index]
-        after, counts, layout = self.after, list(self.counts), self.ways.layout
+        after, counts, weights = self.after, self.counts, self.ways.layout.weights
         while way is not None:
             after = (way.node, after)
-            step = layout.step_of[way.node[POSITION]]
-            counts[step] -= layout.greed[step]
+            counts += weights[way.node[POSITION]]
             options = self.ways.before(way.node)
             if len(options) > 1:
-                yield _Runs(self.ways, options, 1, after, tuple(counts))
+                yield _Runs(self.ways, options, 1, after, counts)
             way = way.before
 
 
@@ -577,7 +624,7 @@ class Pruner:
 
     def runs(self, runs: list[Any]) -> list[Any] | None:
         """A list of runs without the dead ones."""
-        low, floor = self.low if self.low is not None else -1 << 63, self.floor
+        low, floor = self.low if self.low is not None else NO_TIME, self.floor
         left = [run for run in runs if run[NEWEST_START] > floor and run[NEWEST_TIME] >= low]
         if self.dead is not None:
             left = [run for run in left if self.alive(run)]
