@@ -242,13 +242,13 @@ class Engine:
         else:
             self._take_rules(ruleset.compiled, ruleset.files)
 
-    def _take_rules(self, compiled: CompiledRules, files: LookupFiles) -> None:
+    def _take_rules(
+        self, compiled: CompiledRules, files: LookupFiles, spills: bool = False
+    ) -> None:
         """A new program of these rules, without state."""
         self.compiled = compiled
         self._files = files
-        self.program = Program(
-            compiled, files.rows, durable=self._durable, spills=self._max_memory is not None
-        )
+        self.program = Program(compiled, files.rows, durable=self._durable, spills=spills)
         self.ingest = Ingest(compiled, self._reject)
         self._skimmer = Skimmer(self.ingest)
 
@@ -277,12 +277,15 @@ class Engine:
     def _go_on(self, store: Store, every: float, deliver: str, restart: Collection[str]) -> Keeper:
         """Goes on where a store's last epoch was."""
         from cep.keeper import Keeper
+        from cep.spill import is_wanted
         from cep.state.change import succession
 
         snapshot = store.load()
-        following = succession(self.ruleset, snapshot.rules, snapshot.held(), restart)
+        held = snapshot.held()
+        following = succession(self.ruleset, snapshot.rules, held, restart)
         self.changes = following.changes
-        self._take_rules(following.compiled, following.files)
+        spills = is_wanted(self._max_memory, held)
+        self._take_rules(following.compiled, following.files, spills)
         decode = self.ingest.decode
         keeper = Keeper(
             self.program,
@@ -304,8 +307,8 @@ class Engine:
                 kept["rejected"],
             )
             self._late, self._late_max = kept["late"], kept["late_max"]
-            held = [keeper.read_event(row) for row in kept["held"]]
-            self._order.restore(0, kept["seen"], kept["frontier"], held)
+            waiting = [keeper.read_event(row) for row in kept["held"]]
+            self._order.restore(0, kept["seen"], kept["frontier"], waiting)
         return keeper
 
     def __enter__(self) -> Engine:
@@ -488,7 +491,8 @@ class Engine:
     @property
     def open_ends(self) -> dict[str, int]:
         """By rule, how many windows, or keys with a loop `report on close`, are still open and
-        would report if nothing more came. Not counted are keys that `max_memory` has let go."""
+        would report if nothing more came. Not counted are keys that stand in the state file
+        only."""
         if self._closed:
             return {}
         found: dict[str, int] = {}
@@ -573,13 +577,15 @@ class Engine:
     def _reload_with_state(
         self, keeper: Keeper, ruleset: Ruleset, restart: Collection[str]
     ) -> RulesReloaded:
+        from cep.spill import is_wanted
         from cep.state.change import succession
 
         succession(ruleset, keeper.versions, keeper.held, restart)  # to know that it can be done
         matches = keeper.checkpoint(self.program.take(), self._progress)
         snapshot = keeper.store.load()
-        following = succession(ruleset, snapshot.rules, snapshot.held(), restart)
-        self._change_rules(ruleset, following)
+        held = snapshot.held()
+        following = succession(ruleset, snapshot.rules, held, restart)
+        self._change_rules(ruleset, following, is_wanted(self._max_memory, held))
         keeper.go_on(self.program, following, self.ingest.decode, snapshot)
         self._spill = keeper.spill
         return RulesReloaded(following.changes, matches)
@@ -606,13 +612,13 @@ class Engine:
         rearm(self.program, following, known)
         return RulesReloaded(following.changes, matches)
 
-    def _change_rules(self, ruleset: Ruleset, following: Succession) -> None:
+    def _change_rules(self, ruleset: Ruleset, following: Succession, spills: bool = False) -> None:
         """A new program, and events that were held back for order in its shape."""
         from cep.state.codec import EventCodec
 
         before = EventCodec(self.program.shape, self.ingest.decode)
         self.ruleset, self.changes = ruleset, following.changes
-        self._take_rules(following.compiled, following.files)
+        self._take_rules(following.compiled, following.files, spills)
         now = EventCodec(self.program.shape, self.ingest.decode)
         self._order.replace(lambda event: now.read_text(before.text(event)))
 

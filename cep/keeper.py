@@ -115,10 +115,9 @@ class Keeper:
         unwanted, moved = go_on(
             self.memory,
             following,
-            snapshot.states(),
+            snapshot.states_of(self._at_once(snapshot)),
             snapshot.clock_us,
             counters,
-            stay=self.spill.stays if self.spill is not None else None,
         )
         self.checkpointer = Checkpointer(
             program, self.memory, self.store, snapshot.number, self.every, unwanted
@@ -131,13 +130,20 @@ class Keeper:
         self._untold = following.versions()
 
     def _spill(self, following: Succession) -> Spill | None:
-        """What lets go of keys, where there is a bound on memory."""
-        if self.max_memory is None:
+        """What leaves keys in the store, where memory has a bound or there are many."""
+        if not self.program.spills:
             return None
         changed = {change.name for change in following.changes if change.kind == "constants"}
         wanted = {rule.id for rule in following.compiled.rules if rule.name in changed}
         rules, counts = following.compiled.rules, self._counts
         return Spill(self.program, self.memory, self.store, self.max_memory, rules, wanted, counts)
+
+    def _at_once(self, snapshot: Snapshot) -> Collection[Owner] | None:
+        """Whose states are read before the first event; None: all."""
+        if self.spill is None:
+            return None
+        owners = snapshot.held().keys()
+        return owners - self.spill.leave(snapshot, self.following.staying(owners))
 
     @property
     def versions(self) -> list[RuleVersion]:
@@ -297,7 +303,7 @@ class Keeper:
         self._begin(progress)
         self.checkpointer.finish()
         if self.spill is not None:
-            self.spill.end()
+            self.spill.stop()
         self.store.close()
 
     def abandon(self) -> None:

@@ -1,6 +1,7 @@
 """State larger than memory: keys that have been quiet for long are kept in the store only.
 
-In: a program at work whose states are kept in a store (`cep.keeper`). Above `max_memory` the keys
+In: a program at work whose states are kept in a store (`cep.keeper`). A new engine leaves the keys
+of the store where they are, if there are many: it can begin at once. Above `max_memory` the keys
 that were changed longest ago are let go of, of those whose last change is durable: then the store
 has them as they are. They come back when an event of theirs comes, or when something is due.
 
@@ -17,7 +18,7 @@ in `cep.caps`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from operator import attrgetter
@@ -33,9 +34,12 @@ from cep.runtime.oldest import first_times
 from cep.runtime.reporting import Reporting, Wake
 from cep.runtime.rule import RuleRun
 from cep.state.snapshot import Memory
-from cep.state.store import Owner, StateText, Store
+from cep.state.store import Owner, Snapshot, StateText, Store
 from cep.state.values import key_text
 from dsl.checked import Field, Value
+
+MANY = 50_000
+"""Keys of a store of which a new engine reads each only when it is needed."""
 
 LEFT, EARLY, LATE = 0.6, 0.7, 0.85
 """Parts of the memory: what is used after keys have been let go of; above what an epoch is closed
@@ -60,8 +64,14 @@ Absence = tuple[Reporting, Any, int, int]
 """The rule, the key, when it will come true, when its first event was."""
 
 
+def is_wanted(max_memory: int | None, held: Mapping[Owner, tuple[int, int]]) -> bool:
+    """Whether keys of a store that holds so many (`Snapshot.held`) are to stay there."""
+    return max_memory is not None or sum(keys for keys, _ in held.values()) >= MANY
+
+
 class Spill:
-    """Lets go of keys of one program, and brings them back."""
+    """Leaves keys of one program in the store, and brings them back. `max_memory` None: all that
+    have come back stay."""
 
     depth = order = -2
     """Its timer comes before all rules and tables."""
@@ -72,12 +82,12 @@ class Spill:
         program: Program,
         memory: Memory,
         store: Store,
-        max_memory: int,
+        max_memory: int | None,
         compiled: Sequence[CompiledRule],
         wanted: Collection[str] = (),
         counts: bool = False,
     ) -> None:
-        if max_memory < 1:
+        if max_memory is not None and max_memory < 1:
             raise ValueError("max_memory is at least 1 byte")
         self.program = program
         self.memory = memory
@@ -95,24 +105,29 @@ class Spill:
         """Whether the first events of all keys are counted (`cep.caps`)."""
         self._coming: Sequence[Any] = ()
         self._looked_ahead: set[str] = set()
-        self._left: list[Absence] | None = None
         self._readers = {rule.id: KeyReader(rule, program.shape) for rule in compiled}
         for run in program.rules:
             _states(run).find = partial(self._find, run)
 
     # ------------------------------------------------------------------ coming back
 
-    def stays(self, owner: Owner, key: str, text: str) -> bool:
-        """Whether a state that the store has stays there for now."""
-        if owner.kind not in ("runs", "windows") or owner.name in self._wanted:
-            return False
-        run = self._runs[owner.name]
-        _states(run).cold[hash(key)] = self._firsts_in(run, key, text)
-        return True
-
-    def _firsts_in(self, run: Reporting, key: str, text: str) -> Sequence[int]:
-        """The times of the first events of a stored state, where these are counted."""
-        return self._firsts(run, self.memory.codecs[run.owner].decode(key, text))
+    def leave(self, snapshot: Snapshot, owners: Collection[Owner]) -> set[Owner]:
+        """Leaves the states of these owners in the store for now, where it can; gives whose."""
+        left = {
+            owner
+            for owner in owners
+            if owner.kind in ("runs", "windows") and owner.name not in self._wanted
+        }
+        for owner in left:
+            run = self._runs[owner.name]
+            cold = _states(run).cold
+            if not self._counts:
+                cold.update(dict.fromkeys(map(hash, snapshot.keys(owner)), ()))
+                continue
+            decode = self.memory.codecs[owner.name].decode
+            for _, key, text in snapshot.states_of([owner]):
+                cold[hash(key)] = self._firsts(run, decode(key, text))
+        return left
 
     def _firsts(self, run: Reporting, state: Any) -> Sequence[int]:
         return tuple(first_times(run, state)) if self._counts else ()
@@ -121,15 +136,9 @@ class Spill:
         """All keys of the store are known: from now on what is due for them is done."""
         self._arm(self.store.next_due())
 
-    def end(self) -> None:
-        """The store is about to be closed. Open absences can still be listed."""
-        self._left = list(self.absences())
-        self.stop()
-
     def stop(self) -> None:
-        """The store is not looked at any more."""
-        if self._left is None:
-            self._left = []
+        """The store is about to be closed: nothing comes back any more. Open absences can still be
+        listed."""
         for run in self.program.rules:
             _states(run).find = _nothing
 
@@ -169,9 +178,6 @@ class Spill:
 
     def absences(self) -> Iterator[Absence]:
         """The open absences of keys that are in the store; they stay there."""
-        if self._left is not None:
-            yield from self._left
-            return
         waiting = {
             self._owner(run): run
             for run in self.program.rules
@@ -189,8 +195,8 @@ class Spill:
         colds = {owner: _states(self._runs[owner.name]).cold for owner in wanted}
         if not any(colds.values()):
             return
-        for owner, key, text in self.store.load().states():
-            if hash(key) in colds.get(owner, ()):
+        for owner, key, text in self.store.load().states_of(wanted):
+            if hash(key) in colds[owner]:
                 yield owner, key, text
 
     # ------------------------------------------------------------------ caps
@@ -237,7 +243,7 @@ class Spill:
     @property
     def fill(self) -> float:
         """How full memory is, by what states took when they were last measured; 1 is full."""
-        return self._estimate() / self.max_memory
+        return self._estimate() / self.max_memory if self.max_memory is not None else 0.0
 
     def _estimate(self) -> float:
         each = self._each
@@ -246,8 +252,8 @@ class Spill:
     def look(self, committed: int) -> None:
         """Between two batches: lets go of keys where memory is short. `committed`: the number of
         the last durable epoch."""
-        if committed == self._looked:  # only what has become durable since can go
-            return
+        if self.max_memory is None or committed == self._looked:
+            return  # only what has become durable since can go
         self._looked = committed
         size = self._size()
         if size <= EARLY * self.max_memory:

@@ -60,6 +60,7 @@ class Program:
         spills: bool = False,
     ) -> None:
         self.durable = durable
+        self.spills = spills
         self.shape = compiled.shape
         self.timers = Timers()
         self.out: list[Match] = []

@@ -223,6 +223,10 @@ class Succession:
             return []
         return [owner]
 
+    def staying(self, owners: Iterable[Owner]) -> set[Owner]:
+        """Those of which every row stays with its owner alone."""
+        return {owner for owner in owners if self.heirs(owner) == [owner]}
+
     def _dedup_owner(self, id_: str) -> str:
         """Whose the windows of a `dedup` are: those of an earlier version pass on."""
         old = self._ids.get(id_)

@@ -5,7 +5,7 @@ It shows in the fewest lines what a store does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -58,11 +58,17 @@ class MemoryStore:
             counters=dict(self._counters),
             sink_lengths=dict(self._sink_lengths),
             host_position=self._last.host_position,
-            states=lambda: (_text(owner, row) for owner, row in self._rows()),
+            states_of=self._states_of,
+            keys=lambda owner: iter(list(self._states.get(owner, ()))),
             outbox=lambda: (row for row in self._outbox.values() if row.pending),
             rows=self._rows,
             held=self._held,
         )
+
+    def _states_of(self, owners: Collection[Owner] | None) -> Iterator[StateText]:
+        for owner, row in self._rows():
+            if owners is None or owner in owners:
+                yield _text(owner, row)
 
     def _held(self) -> dict[Owner, tuple[int, int]]:
         return {

@@ -35,10 +35,9 @@ def go_on(
     states: Iterable[StateText],
     clock: int | None,
     counters: Mapping[str, Any],
-    stay: Callable[[Owner, str, str], bool] | None = None,
 ) -> tuple[Unwanted, set[Owner]]:
-    """Lets the program of `memory` go on. Gives the rows that nobody wants, and the owners that
-    have rows which were another's before. `stay` says of a state whether it stays where it is."""
+    """Lets the program of `memory` go on with these states. Gives the rows that nobody wants, and
+    the owners that have rows which were another's before."""
     unwanted: Unwanted = {}
     moved: set[Owner] = set()
     kept: dict[Owner, bool] = {}
@@ -50,9 +49,8 @@ def go_on(
             known[owner] = heirs
             moved.update(heir for heir, _ in heirs if heir != owner)
             kept[owner] = any(heir == owner for heir, _ in heirs)
-        for heir, adopt in heirs:
-            if stay is None or not stay(heir, key, text):
-                adopt(key, text)
+        for _, adopt in heirs:
+            adopt(key, text)
         if not kept[owner]:
             unwanted.setdefault(owner, []).append(StateRow(key, None))
     memory.resume(clock, _known(counters, following, memory.program))

@@ -9,7 +9,7 @@ states are JSON text that the codec has written, with a few columns beside it fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -188,14 +188,20 @@ class Snapshot:
     counters: dict[str, Json]
     sink_lengths: dict[str, int]
     host_position: Json
-    states: Callable[[], Iterator[StateText]]
-    """All states in one pass, in no particular order."""
+    states_of: Callable[[Collection[Owner] | None], Iterator[StateText]]
+    """The states of these owners, or of all, in one pass and in no particular order."""
+    keys: Callable[[Owner], Iterator[str]]
+    """The keys of an owner, without their states."""
     outbox: Callable[[], Iterator[OutRow]]
     """What waits to be delivered, oldest first."""
     rows: Callable[[], Iterator[tuple[Owner, StateRow]]]
     """The same as `states`, with the columns beside the states."""
-    held: Callable[[], dict[Owner, tuple[int, int]]] = dict
+    held: Callable[[], dict[Owner, tuple[int, int]]]
     """How many keys with runs, and how many runs in them, are stored of each owner."""
+
+    def states(self) -> Iterator[StateText]:
+        """The states of all owners."""
+        return self.states_of(None)
 
 
 class Size(NamedTuple):
@@ -222,7 +228,7 @@ class Store(Protocol):
         ...
 
     def load(self) -> Snapshot:
-        """What was committed last."""
+        """What was committed last; also of a store that is closed."""
         ...
 
     def submit(self, epoch: Epoch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from test_engine_state import RULES, crash, events, undisturbed
 
 import cep
+from cep import spill
 from cep.cli.main import run
 from cep.state.memory import MemoryStore
 
@@ -25,9 +26,12 @@ def event(type_: str, at: int, user: Any, **more: Any) -> dict[str, Any]:
     return {"type": type_, "time": START + at, "u": user, **more}
 
 
-@pytest.mark.parametrize("memory", [1, 20_000])
+@pytest.mark.parametrize("memory", [1, 20_000, None])
 @pytest.mark.parametrize("seed", range(4))
-def test_crashed_anywhere_and_spilled(tmp_path: Path, seed: int, memory: int) -> None:
+def test_crashed_anywhere_and_spilled(
+    tmp_path: Path, monkeypatch, seed: int, memory: int | None
+) -> None:
+    monkeypatch.setattr(spill, "MANY", 1)  # without a limit, keys stay away after each crash
     given, rules, rnd = events(seed), cep.loads(RULES), random.Random(seed)
     options: dict[str, Any] = {"checkpoint_every": 0, "max_memory": memory}
     found: list[str] = []
@@ -123,6 +127,44 @@ def test_a_start_leaves_keys_where_they_are(tmp_path: Path) -> None:
     assert len(engine.undecided) == 90
 
 
+def test_a_start_with_many_keys_leaves_them_where_they_are(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(spill, "MANY", 100)
+    rules = cep.loads(
+        """
+        rule quiet { by u sequence { a: A  no B within 1h } }
+        rule sums { by u aggregate A over tumbling 1m { n = count() } having n == 1 }
+        """
+    )
+    state = tmp_path / "cep.db"
+    with cep.Engine(rules, state=state) as engine:
+        engine.process([event("A", i // 10, f"u{i}") for i in range(60)])
+        assert len(engine.undecided) == 60
+    with cep.Engine(rules, state=state) as engine:
+        assert here(engine) == 0
+        assert engine.stats.per_rule["quiet"].keys == 60
+        engine.process([event("B", 30, "u7"), event("A", 30, "new")])
+        assert here(engine) == 3, "u7 of one rule, the new key of both"
+        assert len(engine.undecided) == 60
+    assert len(engine.undecided) == 60, "also when the file is closed"
+    with cep.Engine(rules, state=state) as engine:
+        assert here(engine) == 0
+        engine.reload(rules)
+        assert here(engine) == 0, "nor do other rules need them"
+        engine.advance_to((START + 7200) * 1_000_000)
+        found = engine.checkpoint()
+        assert [m.rule for m in found] == ["sums"] * 61 + ["quiet"] * 60
+    with cep.Engine(rules, state=state) as engine:
+        assert engine.undecided == []
+
+
+def test_few_keys_are_read_at_the_start(tmp_path: Path) -> None:
+    rules = cep.loads("rule quiet { by u sequence { a: A  no B within 1h } }")
+    with cep.Engine(rules, state=tmp_path / "cep.db") as engine:
+        engine.process([event("A", 1, "ann")])
+    with cep.Engine(rules, state=tmp_path / "cep.db") as engine:
+        assert here(engine) == 1
+
+
 def test_rules_change_over_keys_that_are_away(tmp_path: Path) -> None:
     rules = "rule quiet { by u sequence { a: A  no B within %s } }"
     engine = cep.Engine(cep.loads(rules % "2h"), state=tmp_path / "cep.db", max_memory=1)
@@ -213,13 +255,13 @@ def test_after_the_end_open_absences_of_keys_that_are_away_are_told(tmp_path: Pa
     assert [open.key["u"] for open in engine.undecided] == [f"u{i}" for i in range(110)]
 
 
-def test_after_a_fault_keys_that_are_away_are_not_looked_for(tmp_path: Path) -> None:
+def test_after_a_fault_open_absences_of_keys_that_are_away_are_told(tmp_path: Path) -> None:
     rules = cep.loads("rule quiet { by u sequence { a: A  no B within 1h } }")
     engine = cep.Engine(rules, state=tmp_path / "cep.db", max_memory=1)
     engine.process([event("A", i, f"u{i}") for i in range(10)])
     engine.checkpoint()
     engine.abandon()
-    assert engine.undecided == []
+    assert len(engine.undecided) == 10
     engine = cep.Engine(rules, state=tmp_path / "cep.db")
     assert len(engine.undecided) == 10
     engine.abandon()

@@ -83,7 +83,8 @@ class SqliteStore:
 
     def load(self) -> Snapshot:
         with plain_errors(self.path):
-            return reading.snapshot(self._reader, self.path)
+            reader = look_only(self.path) if self._handover.closed else self._reader
+            return reading.snapshot(reader, self.path)
 
     def submit(self, epoch: Epoch) -> None:
         self.wait()

@@ -7,7 +7,7 @@ the host are busy, each row would have to wait for Python's lock.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -22,10 +22,15 @@ PIECE_ROWS = 10_000
 PIECE_BYTES = 8 << 20
 """Bytes that are read at once, roughly."""
 
+# The plus keeps SQLite from using the index of owners: it would sort the rows for each piece.
 _PIECE = """
     select max(number), json_group_array(json_array(owner, key, whole))
     from (select number, owner, key, {} as whole from _states
-        where number > ? order by number limit ?)"""
+        where number > ? and +owner in ({}) order by number limit ?)"""
+
+_KEYS = """
+    select max(number), json_group_array(key) from (select number, key from _states
+        where number > ? and +owner = {} order by number limit ?)"""
 
 _SOME = """
     select json_group_array(json_array(owner, key, {})) from _states
@@ -36,6 +41,7 @@ _OUTBOX = """
     from (select * from _outbox where pending and number > ? order by number limit ?)"""
 
 _Decoded = list[tuple[int, str, str]]
+_decode_keys = msgspec.json.Decoder(list[str]).decode
 _decode_states = msgspec.json.Decoder(_Decoded).decode
 
 
@@ -58,7 +64,8 @@ def snapshot(connection: sqlite3.Connection, path: str) -> Snapshot:
         counters={name: msgspec.json.decode(text) for name, text in run("select * from _counters")},
         sink_lengths={given_name(name): length for name, length in run("select * from _sinks")},
         host_position=msgspec.json.decode(position),
-        states=lambda: _all_states(connection, path),
+        states_of=lambda owners: _states_of(connection, path, owners),
+        keys=lambda owner: _keys(connection, path, owner),
         outbox=lambda: _outbox(connection, path),
         rows=lambda: _all_rows(connection, path),
         held=lambda: _held(connection, path),
@@ -69,12 +76,25 @@ def _source(row: tuple[Any, ...]) -> SourceRow:
     return SourceRow(given_name(row[0]), *row[1:])
 
 
-def _all_states(connection: sqlite3.Connection, path: str) -> Iterator[StateText]:
+def _states_of(
+    connection: sqlite3.Connection, path: str, wanted: Collection[Owner] | None
+) -> Iterator[StateText]:
     with plain_errors(path):
         owners = _owners(connection)
-        for text in _in_pieces(connection, _PIECE.format(_whole(connection))):
+        numbers = [number for number, owner in owners.items() if wanted is None or owner in wanted]
+        query = _PIECE.format(_whole(connection), ", ".join(map(str, numbers)))
+        for text in _in_pieces(connection, query):
             for owner, key, state in _decode_states(text):
                 yield owners[owner], key, state
+
+
+def _keys(connection: sqlite3.Connection, path: str, owner: Owner) -> Iterator[str]:
+    with plain_errors(path):
+        numbers = {owner: number for number, owner in _owners(connection).items()}
+        if owner not in numbers:
+            return
+        for text in _in_pieces(connection, _KEYS.format(numbers[owner])):
+            yield from _decode_keys(text)
 
 
 def _all_rows(connection: sqlite3.Connection, path: str) -> Iterator[tuple[Owner, StateRow]]:
