@@ -35,13 +35,13 @@ from cep.plan.fingerprint import Fingerprint, fingerprint, meaning
 from cep.plan.limits import MOST_NODES
 from cep.plan.states import (
     group_bounds,
+    in_order,
     most_runs,
+    one_run_each,
     place_of,
     reach_of,
     tracked,
-    unweighed,
     variables_in,
-    ways,
 )
 from cep.plan.streams import Streams
 from cep.plan.windows import expires, is_steady, value_slots
@@ -367,8 +367,7 @@ def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
         is_strict_row=automaton.is_strict_row,
         most_runs=most_runs(automaton),
         most_nodes=MOST_NODES,
-        unweighed=unweighed(automaton),
-        ways=ways(automaton),
+        one_run_each=one_run_each(automaton),
     )
 
 
@@ -393,6 +392,7 @@ def _slot(automaton: Automaton, state: State, shape: EventShape) -> Slot:
         within=automaton.within if deadline is None else None,
         reach=reach_of(state) or group_bounds(automaton, state),
         bare=_bare_runs(automaton, state, shape) if state.path else None,
+        in_order=in_order(automaton, state),
     )
 
 

@@ -505,12 +505,14 @@ class _Builder:
         ]
 
     def _places(self, node: checked.AllOf, context: Context) -> dict[tuple[int, int], Position]:
-        """A position for each part arriving after each set of other parts: (bit set, part)."""
+        """A position for each part arriving after each set of other parts: (bit set, part). Of
+        parts that nothing tells apart the one written first arrives first."""
         places: dict[tuple[int, int], Position] = {}
         numbers = range(len(node.parts))
-        if _number_of_places(len(numbers), node.count) > PLACES:
+        wants = self._written_before(node, context)
+        if not any(wants) and _number_of_places(len(numbers), node.count) > PLACES:
             raise self._too_many(PLACES, "places to be in")
-        todo = deque((0, part) for part in numbers)
+        todo = deque((0, part) for part in numbers if not wants[part])
         while todo:
             taken, part = todo.popleft()
             if (taken, part) in places:
@@ -518,8 +520,42 @@ class _Builder:
             places[taken, part] = self._part(node, taken, part, context)
             now = taken | 1 << part
             if now.bit_count() < node.count:
-                todo += [(now, other) for other in numbers if not now & 1 << other]
+                todo += [
+                    (now, other)
+                    for other in numbers
+                    if not now & 1 << other and not wants[other] & ~now
+                ]
         return places
+
+    def _written_before(self, node: checked.AllOf, context: Context) -> list[int]:
+        """For each part, as a bit set, the one written before it that takes the same events where
+        nothing else sees which of them took which. The runs that differ only in that take the same
+        events, and the one in the order of writing is preferred; so it is the only one made, but
+        where all are asked for."""
+        wants = [0] * len(node.parts)
+        rule = self.rule
+        if rule.skip == "nothing" or rule.having is not None or rule.start == "latest":
+            return wants
+        if context.repeated:
+            return wants
+        seen = set[str]()
+        for condition in self._conditions():
+            seen |= _steps_named(condition)
+        known: dict[object, int] = {}
+        for number, part in enumerate(node.parts):
+            if part.name in seen or (part.where is not None and looks_back(part.where)):
+                continue
+            kind = replace(part, name="")
+            if kind in known:
+                wants[number] = 1 << known[kind]
+            known[kind] = number
+        return wants
+
+    def _conditions(self) -> Iterable[Value]:
+        """All conditions of the pattern and of what kills its runs."""
+        guards = [*self.rule.unless, *guards_of(self.pattern.nodes)]
+        asked = [*(g.where for g in guards), *(s.where for s in steps_of(self.pattern.nodes))]
+        return [condition for condition in asked if condition is not None]
 
     def _part(self, node: checked.AllOf, taken: int, part: int, context: Context) -> Position:
         """The place of one part when the parts in `taken` are already there."""
@@ -609,6 +645,22 @@ def steps_of(nodes: Iterable[checked.Node]) -> Iterable[checked.Step]:
             yield from node.parts
         elif isinstance(node, checked.Repeat):
             yield from steps_of(node.body)
+
+
+def guards_of(nodes: Iterable[checked.Node]) -> Iterable[checked.Guard]:
+    """All `no`s and `until`s in these nodes."""
+    for node in nodes:
+        if isinstance(node, checked.Guard):
+            yield node
+        elif isinstance(node, checked.Step):
+            yield from (node.until,) if node.until is not None else ()
+        elif isinstance(node, checked.OneOf):
+            for branch in node.branches:
+                yield from guards_of(branch)
+        elif isinstance(node, checked.AllOf):
+            yield from (*node.absent, *guards_of(node.parts))
+        elif isinstance(node, checked.Repeat):
+            yield from guards_of(node.body)
 
 
 def _steps_named(condition: Value) -> set[str]:

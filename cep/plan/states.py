@@ -23,7 +23,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 
 from cep.plan.automaton import Absence, Automaton, Edge, Position, State, StateKey, Variable
-from cep.plan.limits import MOST_NODES, MOST_RUNS, WAITS, TooLarge
+from cep.plan.limits import MOST_RUNS, WAITS, TooLarge
 from cep.plan.values import Seen, Tally, looks_back
 from dsl.checked import Comparison, Field, IsMissing, Value
 from dsl.source import NOWHERE
@@ -556,36 +556,48 @@ def group_bounds(automaton: Automaton, state: State) -> tuple[tuple[int, int], .
     return tuple(bounds)
 
 
+def in_order(automaton: Automaton, state: State) -> bool:
+    """Whether the runs of a state are kept in the order in which they are over (or, where nothing
+    but the sequence ends them, began): so that what is due is found without looking at all."""
+    if state.form != "list" or state.path:
+        return False
+    rule = automaton.rule
+    tells = rule.timeout_alert is not None or bool(rule.timeout_emit)
+    return tells or any(_is_due(automaton, other) for other in automaton.states)
+
+
+def _is_due(automaton: Automaton, state: State) -> bool:
+    """Whether something is due for the runs of a state at a time of their own."""
+    closes = state.key.close is not None and state.key.close.on_end
+    bounded = bool(reach_of(state) or group_bounds(automaton, state))
+    return closes or bounded or state.key.deadline is not None
+
+
+def one_run_each(automaton: Automaton) -> bool:
+    """Whether a first event never has more than one run."""
+    ways = [automaton.openings, *(state.edges for state in automaton.states)]
+    return all(len(edges) <= 1 and all(e.mode != "any" for e in edges) for edges in ways)
+
+
 def most_runs(automaton: Automaton) -> int:
     """Most runs of a key that may wait at one place where each is tested."""
     return max(MOST_RUNS, automaton.rule.limit or 0)
 
 
-def ways(automaton: Automaton) -> int:
-    """Most nodes that one event may make of runs that are kept in groups, one for each edge."""
-    edges = sum(len(state.edges) for state in automaton.states if state.form != "list")
-    return len(automaton.openings) + edges
-
-
-def unweighed(automaton: Automaton) -> int:
-    """How many events a key may have before it is asked how many nodes it holds: few where runs
-    that are kept one by one take event after event. 0 where an event makes few nodes."""
+def is_weighed(automaton: Automaton) -> bool:
+    """Whether the nodes that the runs of a key hold are counted: where one event may make many, or
+    runs that are kept one by one take event after event, so that they grow with the square."""
     if automaton.is_bare:
-        return 0
+        return False
     again = any(
         automaton.entered[edge.target] == state.index
         for state in automaton.states
         if state.form in ("list", "hash")
         for edge in state.edges
     )
-    if again:
-        return SOON
-    many = ways(automaton)
-    return MOST_NODES // (2 * many) if many > FEW else 0
+    edges = sum(len(state.edges) for state in automaton.states if state.form != "list")
+    return again or len(automaton.openings) + edges > FEW
 
 
 FEW = 12
 """An event that makes so many nodes is like any other."""
-
-SOON = 64
-"""Events after which nodes are counted where their number may grow with its square."""

@@ -8,12 +8,12 @@ without an event: absences that have come true, loops that close, runs whose tim
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right, insort_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nsmallest
-from math import isqrt
+from operator import itemgetter
 from typing import Any
 
 from cep.event import unbox
@@ -43,6 +43,7 @@ from cep.runtime.runs import (
     Skip,
     all_nodes,
     chain,
+    is_dropped,
 )
 
 
@@ -64,6 +65,8 @@ class Slot:
     within: int | None
     reach: tuple[tuple[int | None, int], ...]
     bare: BareRuns | None = None
+    in_order: bool = False
+    """Whether its runs stand in the order in which they are due, or else began."""
 
     @property
     def grouped(self) -> bool:
@@ -94,10 +97,8 @@ class RulePlan:
     """Most runs that may wait at one place where each is tested."""
     most_nodes: int
     """Most nodes that a key may hold, where they are counted."""
-    unweighed: int
-    """Events of a key before they are counted; 0: they need not be."""
-    ways: int
-    """Most nodes that an event makes, but for those of runs kept one by one."""
+    one_run_each: bool
+    """Whether a first event never has more than one run."""
     is_strict_row: bool = False
 
     @property
@@ -177,6 +178,13 @@ class RuleRun(Reporting):
                 """The moment whose keys stand in the lane in their order."""
                 self.on_time = self._end_waits  # type: ignore[method-assign]
         self._deciding: tuple[Any, int] = ((), 0)
+        self._places = [self._place_of(slot) for slot in plan.slots]
+        """What puts the runs of a slot in order, where they are kept so."""
+
+    def _place_of(self, slot: Slot) -> Callable[[Any], int]:
+        if slot.deadline is None and not slot.reach:
+            return itemgetter(NEWEST_START)
+        return lambda run: self._run_due(run, slot)
 
     # ------------------------------------------------------------------ called by handlers
 
@@ -298,17 +306,23 @@ class RuleRun(Reporting):
     def _ends(self, held: Any, slot: Slot) -> Iterator[int | None]:
         """When the runs of a slot are over (None: by no time): the first and the last of them, or
         each, or the newest of each group."""
-        if not slot.grouped and not slot.reach and self.plan.keep is None:
-            times = [run[NEWEST_TIME] for run in held]
-            for time in (min(times), max(times)):
-                yield time + slot.within if slot.within is not None else None
-        elif not slot.grouped:
-            for run in held:
-                ends = (self._way_ends(run, slot), self._kept_until(run, slot))
-                yield min((end for end in ends if end is not None), default=None)
-        else:
+        if slot.grouped:
             for newest in _newest(held, slot):
                 yield newest + slot.within if slot.within is not None else None
+        elif not slot.reach and self.plan.keep is None:
+            times = [run[NEWEST_TIME] for run in (_outer(held) if slot.in_order else held)]
+            for time in (min(times), max(times)):
+                yield time + slot.within if slot.within is not None else None
+        else:
+            for run in _outer(held) if self._ends_in_order(slot) else held:
+                ends = (self._way_ends(run, slot), self._kept_until(run, slot))
+                yield min((end for end in ends if end is not None), default=None)
+
+    def _ends_in_order(self, slot: Slot) -> bool:
+        """Whether of its runs the first one is over first, and the last one last."""
+        if not slot.in_order:
+            return False
+        return self.plan.keep is None or not (slot.reach or slot.deadline is not None)
 
     def _way_ends(self, run: Any, slot: Slot) -> int | None:
         """The last moment at which a run can take another event; None: no time bounds it."""
@@ -333,6 +347,22 @@ class RuleRun(Reporting):
         runs = held_in(state, slot)
         end = self._way_ends(runs[-1], slot) if runs else time
         self.arm(state, (end if end is not None else time) + 1)
+
+    def put_in_order(self, runs: list[Any] | None, run: Any, index: int) -> list[Any]:
+        """Adds a run to those of a slot that are kept in order."""
+        if runs is None:
+            return [run]
+        place = self._places[index]
+        if place(runs[-1]) <= place(run):
+            runs.append(run)
+        else:
+            insort_right(runs, run, key=place)
+        return runs
+
+    def sorted(self, runs: list[Any], index: int) -> list[Any]:
+        """The runs of such a slot in order."""
+        runs.sort(key=self._places[index])
+        return runs
 
     @staticmethod
     def put(group: list[Any], node: Node) -> None:
@@ -478,25 +508,19 @@ class RuleRun(Reporting):
             if len(starts) > most:
                 floor = max(floor, sorted(starts)[most // 10 - most - 1])
         self._drop_until(state, floor, self.first_events(state))
-        if self.plan.unweighed:
-            self.weigh(state)
 
     def weigh(self, state: Any) -> None:
-        """Many events of a key have come since its nodes were counted: where they are more than a
-        cap allows, the oldest first events are dropped, so that a quarter of the nodes is left."""
-        nodes = all_nodes(self._heads(state))
-        room = self.plan.most_nodes - len(nodes)
-        if room < 0:
+        """As many nodes may have been made for a key as there was room for when they were counted
+        last. Where they are nearly as many as the cap allows, the oldest first events are dropped,
+        so that a quarter of the nodes is left."""
+        nodes, most = all_nodes(self._heads(state)), self.plan.most_nodes
+        left = len(nodes)
+        if left > most - most // 8:
             newest = sorted(node[NEWEST_START] for node in nodes)
             starts = [node for node in nodes if node[PREVIOUS] is None]
             self._drop_until(state, newest[len(newest) * 3 // 4], starts)
-            room = self.plan.most_nodes // 2
-        # Until half of the room is full, if one more run comes with every event.
-        made = self.plan.ways + sum(
-            len(_tested_one_by_one(held_in(state, slot), slot)) for slot in self.plan.slots
-        )
-        events = max((isqrt(made * made + 2 * room) - made) // 2, 16)
-        state.weighed = state.number + events - self.plan.unweighed
+            left = most // 4
+        state.room = most - left
 
     def _drop_until(self, state: Any, floor: int, starts: Iterable[Node]) -> None:
         """Drops the runs of the first events up to number `floor`, and counts these."""
@@ -618,6 +642,9 @@ class RuleRun(Reporting):
         """The rule's constants have changed: each key is woken when something is due by them, at
         the next tick after `clock` where that should have been before."""
         for state in self.states.values():
+            for index, slot in enumerate(self.plan.slots):
+                if slot.in_order and (held := held_in(state, slot)):
+                    self.sorted(held, index)
             due = self._next_due(state)
             if due is not None and (not state.wake or due < state.wake):
                 if state.epoch != self.epoch:
@@ -635,9 +662,8 @@ class RuleRun(Reporting):
                 finals += _nodes_in(held, slot)
             elif held and (slot.deadline is not None or slot.closes):
                 taken, left = self._due_runs(held, slot, at)
-                if taken:
-                    finals += taken
-                    hold(state, slot, left)
+                finals += taken
+                hold(state, slot, left)
         if together:
             self._close(state, at, finals)
             return
@@ -658,12 +684,10 @@ class RuleRun(Reporting):
     def _due_runs(self, held: Any, slot: Slot, at: int) -> tuple[list[Node], Any]:
         """The runs of a slot that are complete at `at`, and what is left of the slot."""
         if not slot.grouped:
-            taken = [run for run in held if self._run_due(run, slot) <= at]
-            if not taken:
-                return [], held
-            left = [run for run in held if self._run_due(run, slot) > at] or None
-            complete = [run for run in taken if self._is_match(run, slot)]
-            return complete, left
+            due = self._number_due(held, slot, at)
+            complete = [run for run in held[:due] if self._is_match(run, slot)]
+            del held[:due]
+            return complete, held or None
         groups = {None: held} if slot.form == "one" else held
         finals: list[Node] = []
         left_groups: dict[Any, Any] = {}
@@ -677,6 +701,15 @@ class RuleRun(Reporting):
         if slot.form == "one":
             return finals, left_groups.get(None)
         return finals, left_groups or None
+
+    def _number_due(self, runs: Sequence[Any], slot: Slot, at: int) -> int:
+        """How many of the runs of a slot, which stand in order, are due by `at`. O(these)."""
+        number = 0
+        for run in runs:
+            if self._run_due(run, slot) > at:
+                break
+            number += 1
+        return number
 
     def _run_due(self, run: Any, slot: Slot) -> int:
         """The moment at which a run of this slot is complete without a further event."""
@@ -696,33 +729,39 @@ class RuleRun(Reporting):
         ended: dict[int, list[Node]] = {}
         for slot in self.plan.slots:
             if slot.deadline is None:
-                for run in self._over(held_in(state, slot) or (), slot, at):
+                runs = held_in(state, slot) or ()
+                for run in runs[: self._number_due(runs, slot, at)]:
                     ended.setdefault(run[NEWEST_START], []).append(run)
         if not ended:
             return
-        alive = {start for slot in self.plan.slots for start in self._still_open(state, slot, at)}
+        alive = self._still_open(state, ended, at)
         for start in sorted(ended):
             if start not in alive and start not in (state.told or ()):
                 self._report_timeout(state, at, ended[start])
 
-    def _over(self, runs: Sequence[Any], slot: Slot, at: int) -> list[Any]:
-        """The runs of a slot that can take nothing any more after `at`."""
-        if slot.reach:
-            ends = [(self._way_ends(run, slot), run) for run in runs]
-            return [run for end, run in ends if end is not None and end <= at]
-        if slot.within is None:
-            return []
-        high = at - slot.within
-        return [run for run in runs if run[NEWEST_TIME] <= high]
-
-    def _still_open(self, state: Any, slot: Slot, at: int) -> list[int]:
-        """The first events of the runs of a slot that are not over at `at`."""
-        runs = held_in(state, slot) or ()
-        over = set() if slot.deadline is not None else set(map(id, self._over(runs, slot, at)))
+    def _still_open(self, state: Any, starts: Collection[int], at: int) -> set[int]:
+        """Which of these first events have runs that are not over at `at`."""
+        if self.plan.one_run_each:
+            return set()
         low = at - self.plan.keep if self.plan.keep is not None else -NEVER
-        return [run[NEWEST_START] for run in runs if id(run) not in over and run[NEWEST_TIME] > low]
+        newest = max(starts)
+        found = set()
+        for slot in self.plan.slots:
+            runs = held_in(state, slot) or ()
+            over = 0 if slot.deadline is not None else self._number_due(runs, slot, at)
+            by_start = slot.deadline is None and not slot.reach
+            end = bisect_right(runs, newest, over, key=_newest_start) if by_start else len(runs)
+            for run in runs[over:end]:
+                if run[NEWEST_START] in starts and run[NEWEST_TIME] > low:
+                    found.add(run[NEWEST_START])
+        return found
 
     def _report_timeout(self, state: Any, at: int, nodes: list[Node]) -> None:
+        only = chain(nodes[0]) if len(nodes) == 1 else None
+        if only is not None:
+            if not is_dropped(only[0][NUMBER], state.floor, state.dead):
+                self.report("timeout", state.key, at, only)
+            return
         complete = Complete(nodes, None, self.plan.layout, state)
         histories = sorted(complete.every(), key=lambda h: (self._progress(h), complete.rank(h)))
         if histories:
@@ -742,6 +781,11 @@ class RuleRun(Reporting):
             held = held_in(state, slot)
             if not held:
                 continue
+            if slot.in_order and keep is None:  # what a skip drops is swept at once
+                if slot.deadline is None:
+                    del held[: self._number_due(held, slot, now - 1)]
+                    hold(state, slot, held or None)
+                continue
             lives = [length for length in (slot.within, keep) if length is not None]
             low = now - min(lives) if lives else None
             held = _pruned(held, slot, pruners.setdefault(low, Pruner(low, state)))
@@ -757,9 +801,12 @@ class RuleRun(Reporting):
             self.ended += len(before - self._starts(state))
 
     def _forget_marks(self, state: Any) -> None:
-        """Drops the marks of starts of which no run is left."""
-        if state.dead is None and state.told is None:
+        """Drops the marks of starts of which no run is left; once for as many events as there are
+        marks."""
+        marks = len(state.dead or ()) + len(state.told or ())
+        if not marks or state.number - state.cleaned < marks:
             return
+        state.cleaned = state.number
         oldest = min((_oldest(held_in(state, s), s) for s in self.plan.slots), default=0)
         if state.dead is not None:
             state.dead = {start: t for start, t in state.dead.items() if start >= oldest} or None
@@ -820,11 +867,11 @@ class RuleRun(Reporting):
                 ends += over
         return min(decided) if decided else max(ends, default=None)
 
-    def ends_at_of(self, runs: Sequence[Any]) -> int:
-        """The same for the only runs of a key, where runs are bare."""
+    def ends_at_of(self, oldest: bare.Run, newest: int) -> int:
+        """The same where runs are bare, of the oldest run and when the newest one began."""
         if self.plan.slots[0].deadline is not None:
-            return int(runs[0][-1].t + self._wait)
-        return int(runs[-1][0].t + self._life)
+            return int(oldest[-1].t + self._wait)
+        return newest + self._life
 
     def _newest_start(self, state: Any) -> int | None:
         """When the newest run of a key began."""
@@ -843,7 +890,7 @@ class RuleRun(Reporting):
 
     def _first_due(self, held: Any, slot: Slot) -> int:
         if not slot.grouped:
-            return min(self._run_due(run, slot) for run in held)
+            return self._run_due(held[0], slot)
         groups = [held] if slot.form == "one" else list(held.values())
         return min(_deadline(node, slot) for group in groups for node in group[0])
 
@@ -928,14 +975,14 @@ def state_type(
 ) -> Any:
     """A class for the state of a key: its runs by automaton state (`s0`, …), when leading absences
     were last broken (`q0`, …), marks of dropped starts (`floor`, `dead`, `told`), when it wants to
-    be woken, how many events it has seen (`number`, at the last cleaning `cleaned`, from where its
-    nodes are counted again `weighed`), and in which epoch it was last changed. Where runs are bare
-    nothing is counted or marked. `shared`: how many events the run of each automaton state has,
-    where they share them (`bare.shared_run`).
+    be woken, how many events it has seen (`number`, at the last cleaning `cleaned`), how many nodes
+    may be made before they are counted again (`room`), and in which epoch it was last changed.
+    Where runs are bare nothing is counted or marked. `shared`: how many events the run of each
+    automaton state has, where they share them (`bare.shared_run`).
 
     A class with slots: CPython reads and writes these faster than anything else with names.
     """
-    marks = {"dead": None, "told": None, "number": 0, "cleaned": 0, "weighed": 0}
+    marks = {"dead": None, "told": None, "number": 0, "cleaned": 0, "room": 0}
     places = [f"s{i}" for i in range(slots)] + [f"q{i}" for i in range(quiet)]
     values: dict[str, Any] = {"key": None, "floor": 0, "wake": 0, "epoch": 0}
     if shared:
@@ -962,6 +1009,14 @@ def held_in(state: Any, slot: Slot) -> Any:
     if slot.bare is not None and held is not None:
         return bare.as_nodes(state, held, slot.bare)
     return [held] if held is not None and slot.form == "single" else held
+
+
+def _outer(runs: Sequence[Any]) -> Sequence[Any]:
+    """The first and the last of them."""
+    return (runs[0], runs[-1])
+
+
+_newest_start = itemgetter(NEWEST_START)
 
 
 def _order_of_key(state: Any) -> Any:

@@ -20,8 +20,7 @@ def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("cep.plan.states", "cep.compile.rules"):
-        monkeypatch.setattr(f"{module}.MOST_NODES", 3000)
+    monkeypatch.setattr("cep.compile.rules.MOST_NODES", 3000)
 
 
 def numbers(first: int, end: int) -> Iterator[dict[str, object]]:
@@ -72,7 +71,7 @@ def test_a_key_holds_so_many_events_in_its_runs_and_no_more(steps: str, few_node
     (run,) = engine.program.rules
     (state,) = run.states.values()
     run.weigh(state)
-    assert len(run.first_events(state)) < 200
+    assert len(run.first_events(state)) < 300
     stats = engine.stats.per_rule["r"]
     assert stats.dropped == stats.crowded > 1000
     assert engine.process({"type": "z", "time": 3000})

@@ -14,7 +14,15 @@ from cep.compile.expressions import careful, careful_value, said, truth
 from cep.compile.writer import Writer
 from cep.plan.automaton import Atom, Automaton, Edge, Position, State, Variable
 from cep.plan.dispatch import Entry
-from cep.plan.states import edge_variables, group_bounds, place_of, reach_of, tracked
+from cep.plan.states import (
+    edge_variables,
+    group_bounds,
+    in_order,
+    is_weighed,
+    place_of,
+    reach_of,
+    tracked,
+)
 from cep.plan.values import OwnAggregate, Tally
 from cep.runtime.rule import grain_of
 from cep.runtime.runs import FIRST_VARIABLE
@@ -87,6 +95,8 @@ class HandlerBase:
         self.shared: set[int] = set()
         self.deferred: set[int] = set()
         self.tests_one_by_one = False
+        self.is_weighed = is_weighed(self.a)
+        self.nested: list[State] = []
 
     def _conjunction(self, conditions: Iterable[Value]) -> str:
         codes = [truth(condition, self.env) for condition in conditions]
@@ -303,6 +313,8 @@ class HandlerBase:
                 w(f"{slot} = [{slot}, {run}]")
         elif target.form == "single":
             w(f"{slot} = {run}")
+        elif in_order(self.a, target):
+            w(f"{slot} = run.put_in_order({slot}, {run}, {target.index})")
         elif target.form == "list":
             self._push(slot, run)
         elif target.form == "one":

@@ -16,7 +16,6 @@ from cep.compile.handlers.strict_row import StrictRow
 from cep.compile.writer import Writer
 from cep.plan.automaton import Edge, Position
 from cep.plan.dispatch import Entry
-from cep.plan.states import unweighed
 from dsl.checked import Field, Value
 
 NO_EVENT = Entry(-1, None, None, {}, {})
@@ -181,6 +180,8 @@ class Handler(Closing, StrictRow):
                 out(f"{name} = t - {length}")
         if self.tests_one_by_one:
             out("crowded = False")
+            if self.is_weighed:
+                out("made = 0")
         out.lines(text)
 
     def _move(self, openings: list[Edge]) -> None:
@@ -188,10 +189,15 @@ class Handler(Closing, StrictRow):
         self._unless()
         self._absences()
         self._untils()
+        self.nested = self._nested()
+        self.order = [*self.nested, *(s for s in self.order if s not in self.nested)]
         for target in sorted(self._deferrable()):
             self.w(f"w{target} = []")
         self._ask_once()
-        for state in self.order:
+        self.visited |= {state.index for state in self.nested}
+        if self.nested:
+            self._visit_together(self.nested)
+        for state in self.order[len(self.nested) :]:
             self._visit(state)
             self.visited.add(state.index)
         self._merge_deferred()
@@ -258,6 +264,8 @@ class Handler(Closing, StrictRow):
                         w("return")
                 w("st = states[k] = State()")
                 w("st.key = k")
+                if self.is_weighed:
+                    w("st.room = run.plan.most_nodes")
         w(f"{DURABLE}if st.epoch != run.epoch: touch(st)")
         if not self.a.is_bare:
             w("st.number = n = st.number + 1")
@@ -327,6 +335,18 @@ class Handler(Closing, StrictRow):
                 self.w(f"st.q{i} = t")
                 self.w(f"arm(st, t + {(absence.within or 0) + 1})")
 
+    def _made_together(self) -> int:
+        """Most nodes that an event of this kind makes, but for those of runs and groups that are
+        asked one by one."""
+        edges = [
+            edge
+            for state in self.a.states
+            if not (state.form == "list" or state in self.nested or self._asks_each_group(state))
+            for edge in self._taken_edges(state)
+        ]
+        edges += self._taken_edges(self.nested[0]) if self.nested else []
+        return len(edges) + sum(self._atom(edge) in self.tests for edge in self.a.openings)
+
     def _end(self) -> None:
         w = self.w
         low = "low" if self.a.within is not None else "None"
@@ -352,9 +372,10 @@ class Handler(Closing, StrictRow):
         if self.tests_one_by_one:
             with w.block("if crowded:"):
                 w("run.thin_out(st)")
-        few = unweighed(self.a)
-        if few:
-            with w.block(f"if n - st.weighed > {few}:"):
+        if self.is_weighed:
+            made = " - made" if self.tests_one_by_one else ""
+            w(f"st.room = room = st.room - {self._made_together()}{made}")
+            with w.block("if room < 0:"):
                 w("run.weigh(st)")
         may_open_nothing = bool(self.a.quiet) or any(
             self.a.entered[edge.target] is None or self.a.positions[edge.target].guards

@@ -12,12 +12,16 @@ from collections.abc import Callable
 from cep.compile.expressions import careful_value
 from cep.compile.handlers.base import HandlerBase, variable_code
 from cep.plan.automaton import Edge, Position, State, Variable
-from cep.plan.states import equality, group_bounds, most_runs, reach_of, survives
+from cep.plan.states import equality, group_bounds, in_order, most_runs, reach_of, survives
 from cep.plan.values import FALSE
+from cep.runtime.runs import NO_TIME
 from dsl.checked import Value
 
 RUN = "nd, -1, nd[4], nd[5], n"
 """The members of a node, after event and position, that goes on from the run `nd`."""
+
+FEW_PLACES = 3
+"""So many places are looked at one by one."""
 
 GROUP = "g[0], len(g[0]), g[1], g[2], n"
 """The same for one that goes on from the group `g`."""
@@ -27,8 +31,10 @@ class Steps(HandlerBase):
     """The part of a handler that moves runs on."""
 
     def _deferrable(self) -> set[int]:
-        """States that runs may enter before they have been visited."""
+        """States that runs may enter before they have been visited: nested places first and at
+        once, then in `order`."""
         place = {state.index: i for i, state in enumerate(self.order)}
+        place |= {state.index: -1 for state in self.nested}
         found: set[int] = set()
         for state in self.order:
             for edge in self._taken_edges(state):
@@ -43,6 +49,67 @@ class Steps(HandlerBase):
                 found.add(after)
         self.deferred = found
         return found
+
+    def _nested(self) -> list[State]:
+        """Places from which ways lead where ways from all places before them in this list lead too,
+        as those of optional steps; [] where there are few. An event takes all runs away from each
+        of them, and gets where they go by one node, however many of the places they come from."""
+        if self.rule.start == "latest":
+            return []
+        places = [state for state in self.a.states if self._goes_on_whole(state)]
+        places.sort(key=lambda state: -len(self._taken_edges(state)))
+        found: list[State] = []
+        for state in places:
+            if not found or self._targets(state) <= self._targets(found[-1]):
+                found.append(state)
+        if len(found) <= FEW_PLACES:
+            return []
+        entered = {self.a.entered[target] for target in self._targets(found[0])}
+        ahead = [self.a.states[index] for index in entered if index is not None]
+        plain = all(s.form == "one" and not s.path and s.key.deadline is None for s in ahead)
+        still = all(s in found or not (s.is_strict or self._taken_edges(s)) for s in ahead)
+        return found if plain and still else []
+
+    def _goes_on_whole(self, state: State) -> bool:
+        """Whether an event that is looked at in a place is taken by all who wait there, of whom
+        nothing is seen."""
+        edges = self._taken_edges(state)
+        if state.form != "one" or state.path or state.key.deadline is not None or not edges:
+            return False
+        return self._all_take(state, edges)
+
+    def _targets(self, state: State) -> set[int]:
+        return {edge.target for edge in self._taken_edges(state)}
+
+    def _visit_together(self, places: list[State]) -> None:
+        """The groups of nested places go on: `joint` has the runs of all of them, and whoever comes
+        from the first k places is a beginning of it."""
+        w = self.w
+        w("joint = []")
+        w(f"jt = js = {NO_TIME}")
+        last: dict[int, tuple[int, State, Edge]] = {}
+        for k, state in enumerate(places):
+            slot, expired = f"st.s{state.index}", self._expired(state)
+            with w.block(f"if {slot} is not None{self._tests_of(self._taken_edges(state))}:"):
+                w(f"g, {slot} = {slot}, None")
+                with w.block(
+                    f"if not ({expired.replace('nd[4]', 'g[1]')}):" if expired else "if True:"
+                ):
+                    w("joint += g[0]")
+                    w("if g[1] > jt: jt = g[1]")
+                    w("if g[2] > js: js = g[2]")
+            w(f"z{k}, jt{k}, js{k} = len(joint), jt, js")
+            last |= {edge.target: (k, state, edge) for edge in self._taken_edges(state)}
+        for k, state, edge in last.values():
+            position = self.a.positions[edge.target]
+            test = self.tests[position.atom]
+            with w.block(f"if z{k}:" if test == "True" else f"if z{k} and {test}:"):
+                self._arrive(state, edge, position, f"joint, z{k}, jt{k}, js{k}, n")
+
+    def _tests_of(self, edges: list[Edge]) -> str:
+        """` and …`: that an event fits one of these ways; nothing where it always does."""
+        tests = list(dict.fromkeys(self.tests[self._atom(edge)] for edge in edges))
+        return "" if "True" in tests else f" and ({' or '.join(tests)})"
 
     def _visit(self, state: State) -> None:
         edges = self._taken_edges(state)
@@ -61,10 +128,19 @@ class Steps(HandlerBase):
                 self._visit_list(state, edges)
             elif state.form == "one":
                 self._visit_one(state, edges)
-            elif not strict and all(self._equality(state, edge) for edge in edges):
-                self._visit_hash(state, edges)
-            else:
+            elif self._asks_each_group(state):
                 self._visit_hashed_groups(state, edges)
+            else:
+                self._visit_hash(state, edges)
+
+    def _asks_each_group(self, state: State) -> bool:
+        """Whether all groups by a value are tested: the one that may take the event cannot be
+        looked up."""
+        if state.form != "hash":
+            return False
+        return state.is_strict or not all(
+            self._equality(state, edge) for edge in self._taken_edges(state)
+        )
 
     def _equality(self, state: State, edge: Edge) -> tuple[Value, tuple[Value, ...]] | None:
         """The event's side of an edge's equality with the hash variable, and the other guards."""
@@ -90,7 +166,7 @@ class Steps(HandlerBase):
         w = self.w
         slot = f"st.s{state.index}"
         w(f"rs, {slot} = {slot}, None")
-        self._note_crowd("rs")
+        self._note_crowd("rs", edges)
         w("keep = []")
         with w.block("for nd in rs:"):
             expired = self._expired(state)
@@ -105,13 +181,21 @@ class Steps(HandlerBase):
                 self._pass_over(state, stays, "keep.append(nd)")
         if any(self.a.entered[edge.target] == state.index for edge in edges):
             with w.block("if keep:"):
-                w(f"{slot} = {slot} + keep if {slot} else keep")
+                both = f"{slot} + keep"
+                if in_order(self.a, state):
+                    both = f"run.sorted({both}, {state.index})"
+                w(f"{slot} = {both} if {slot} else keep")
         else:
             w(f"{slot} = keep or None")
 
-    def _note_crowd(self, runs: str) -> None:
-        """`crowded`: whether more runs, or groups, are tested one by one than a cap allows."""
+    def _note_crowd(self, runs: str, edges: list[Edge]) -> None:
+        """`crowded`: whether more runs, or groups, are tested one by one than a cap allows.
+        `made`: most nodes that the event makes of these."""
         self.tests_one_by_one = True
+        if self.is_weighed and edges:
+            self.w(
+                f"made += len({runs}) * {len(edges)}" if len(edges) > 1 else f"made += len({runs})"
+            )
         with self.w.block(f"if len({runs}) > {most_runs(self.a)}:"):
             self.w("crowded = True")
 
@@ -458,7 +542,7 @@ class Steps(HandlerBase):
     def _visit_hashed_groups(self, state: State, edges: list[Edge]) -> None:
         w, slot = self.w, f"st.s{state.index}"
         w(f"d, {slot} = {slot}, None")
-        self._note_crowd("d")
+        self._note_crowd("d", edges)
         with w.block("for hk, g in d.items():"):
             w(f"{variable_code(state, state.variables[0])} = g[3]")
             expired = self._expired(state)
