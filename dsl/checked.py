@@ -13,6 +13,7 @@ Everything is frozen and hashable, so equal conditions can be found and shared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -33,6 +34,18 @@ attributes: Callable[[type], tuple[str, ...]] = cache(_attributes)
 is none. Found out once for each class, so that walking over thousands of rules is cheap."""
 
 
+_PLAIN = frozenset({"str", "int", "float", "bool", "None", "tuple", "Type"})
+
+
+def _found_operand_names(kind: type) -> tuple[str, ...]:
+    types = {f.name: set(re.findall(r"\w+", str(f.type))) for f in fields(kind)}
+    return tuple(name for name in attributes(kind) if not types[name] <= _PLAIN)
+
+
+_operand_names: Callable[[type], tuple[str, ...]] = cache(_found_operand_names)
+"""The names of what may hold expressions in an expression of a class: of most that is little."""
+
+
 # ---------------------------------------------------------------------------- values
 
 
@@ -46,7 +59,7 @@ class Value:
     def operands(self) -> list[Value]:
         """The expressions directly inside this one."""
         found: list[Value] = []
-        for name in attributes(self.__class__):
+        for name in _operand_names(self.__class__):
             item = getattr(self, name)
             if isinstance(item, Value):
                 found.append(item)
