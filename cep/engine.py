@@ -614,7 +614,7 @@ class Engine:
 
     def _change_rules(self, ruleset: Ruleset, following: Succession, spills: bool = False) -> None:
         """A new program, and events that were held back for order in its shape."""
-        from cep.state.codec import EventCodec
+        from cep.state.event_codec import EventCodec
 
         before = EventCodec(self.program.shape, self.ingest.decode)
         self.ruleset, self.changes = ruleset, following.changes

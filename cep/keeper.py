@@ -25,7 +25,7 @@ from cep.match import RecordedMatch
 from cep.spill import EARLY, LATE, Spill
 from cep.state.change import Succession, gone
 from cep.state.checkpoint import Checkpointer, Progress
-from cep.state.codec import EventCodec
+from cep.state.event_codec import EventCodec
 from cep.state.resume import finished, go_on, leave_out, name_owners, note_moved, rearm
 from cep.state.snapshot import Memory
 from cep.state.store import Json, OutRow, Owner, RuleVersion, Snapshot, StateError, Store

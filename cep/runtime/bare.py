@@ -93,11 +93,6 @@ def events_of(node: Node) -> Run:
     return tuple(reversed(events))
 
 
-def numbered(state: Any, slots: Any) -> int:
-    """How many numbers `as_nodes` gives to the runs of all slots."""
-    return sum(len(runs_in(getattr(state, slot.name))) * len(slot.bare.path) for slot in slots)
-
-
 def living(held: Any, low: int) -> Any:
     """What a slot holds without the runs that began before `low`."""
     if held.__class__ is list:

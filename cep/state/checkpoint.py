@@ -105,6 +105,9 @@ class Checkpointer:
         """Rows that are not of states of rules, as they were when the epoch was closed."""
         self._emptied: dict[Owner, list[StateRow]] = dict(unwanted or {})
         self._epoch: Epoch | None = None
+        self._codecs: dict[str, tuple[Any, Owner]] = {
+            name: (codec, Owner(codec.kind, name)) for name, codec in memory.codecs.items()
+        }
         self.on_waiting: Callable[[str], None] = lambda words: None
         """Is told when a call has to wait for a disk or a file, and why."""
         self._handed_over: int | None = None
@@ -279,25 +282,25 @@ class Checkpointer:
 
     # ------------------------------------------------------------------ encoding
 
-    def _rows(self, kind: str, name: str) -> list[StateRow]:
+    def _rows(self, owner: Owner) -> list[StateRow]:
         assert self._epoch is not None
-        return self._epoch.states.setdefault(Owner(kind, name), [])
+        return self._epoch.states.setdefault(owner, [])
 
     def _encode(self, run: Reporting, state: Any) -> int:
         """The row of a state as it is now; a deleted one where the key has nothing any more. Gives
         how many characters it has; of a large state only what is to be written is taken down."""
-        codec: Any = self.memory.codecs[run.owner]
-        owner = Owner(codec.kind, run.owner)
+        codec, owner = self._codecs[run.owner]
         if run.states.get(state.key) is not state:
             codec.forget(state)
             # A key may have been emptied and begun anew in one epoch: the living state counts.
             self._emptied.setdefault(owner, []).append(StateRow(key_text(state.key), None))
             return 0
         row = codec.changed_row(state)
+        rows = self._rows(owner)
         if row.__class__ is StateRow:
-            self._rows(*owner).append(row)
+            rows.append(row)
             return len(row.state or "")
-        self._large.append((self._rows(*owner), row))
+        self._large.append((rows, row))
         return 0
 
     def _take_others(self) -> None:
@@ -315,7 +318,7 @@ class Checkpointer:
 
     def _add_others(self, kind: str, name: str, rows: Iterator[StateRow] | None) -> None:
         if rows is not None:
-            self._others.append((self._rows(kind, name), rows))
+            self._others.append((self._rows(Owner(kind, name)), rows))
 
 
 def _taken(kept: Any) -> Collection[Any]:

@@ -49,18 +49,15 @@ adds fixtures of the new one to `tests/state/fixtures`.
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cep.event import Deferred, EventShape
+from cep.event import EventShape
 from cep.key import key_of
-from cep.runtime import bare
 from cep.runtime.rule import RuleRun, Slot, held_in, hold
 from cep.runtime.runs import (
     EVENT,
@@ -76,6 +73,8 @@ from cep.runtime.runs import (
 )
 from cep.runtime.window_rule import WindowRun
 from cep.state import segments
+from cep.state.bare_codec import BEGIN, BareCodec
+from cep.state.event_codec import DecodeLine, Event, EventCodec
 from cep.state.segments import Draft, History, Reading
 from cep.state.store import StateError, StateRow
 from cep.state.values import (
@@ -100,9 +99,6 @@ IN_PIECES = 3
 Gradual = Iterator[StateRow | None]
 """A row that takes some work: None at each step, at last the row."""
 
-DecodeLine = Callable[[bytes], Any]
-"""Makes an event of a JSON line (`cep.ingest.Ingest.decode`)."""
-
 
 class UnreadableState(StateError):
     """A stored state that this version, or these rules, cannot read."""
@@ -122,16 +118,6 @@ def codec_of(
 # ---------------------------------------------------------------------------- runs
 
 
-class _Event(msgspec.Struct, array_like=True, gc=False):
-    """A row of `events`."""
-
-    raw: msgspec.Raw
-    t: int
-    pos: int
-    src: Any
-    more: dict[str, Any] | None = None
-
-
 class _Head(msgspec.Struct):
     """What all formats of a state have; see the module's head."""
 
@@ -143,7 +129,7 @@ class _Head(msgspec.Struct):
     dead: list[tuple[int, int]] = []
     told: list[int] = []
     k: list[Any] | None = None
-    events: list[_Event] = []
+    events: list[Event] = []
 
 
 class _State(_Head):
@@ -157,7 +143,7 @@ class _State(_Head):
 class _Piece2(msgspec.Struct):
     """A further piece in format 2."""
 
-    events: list[_Event] = []
+    events: list[Event] = []
     h: list[list[int]] = []
     l: list[tuple[int, list[int]]] = []  # noqa: E741
 
@@ -174,7 +160,7 @@ class _State2(_Head):
 class _Piece3(msgspec.Struct):
     """A further piece in format 3."""
 
-    events: list[_Event] = []
+    events: list[Event] = []
     h: list[list[int]] = []
     l: list[list[int]] = []  # noqa: E741
     d: list[tuple[str, str, list[Any]]] = []
@@ -193,28 +179,9 @@ class _State3(_Head):
 _encode = msgspec.json.Encoder().encode
 
 
-class _Bare(msgspec.Struct, gc=False):
-    """What of format 1 states with bare runs have."""
-
-    w: int
-    events: list[_Event]
-    h: list[msgspec.Raw]
-    s: dict[str, list[msgspec.Raw]]
-    floor: int = 0
-    l: msgspec.Raw | None = None  # noqa: E741
-    dead: msgspec.Raw | None = None
-    k: msgspec.Raw | None = None
-
-
-_FORMAT_1 = '{"f":1,'
 _read_state = msgspec.json.Decoder(_State).decode
-_read_bare = msgspec.json.Decoder(_Bare).decode
 _read_state_2 = msgspec.json.Decoder(_State2).decode
 _read_state_3 = msgspec.json.Decoder(_State3).decode
-_read_event = msgspec.json.Decoder(_Event).decode
-_LONG, _DEEP = 400, 200
-"""A line shorter than the one, or with fewer brackets than the other, is not nested too deep for
-any reader of JSON."""
 
 
 class StateCodec:
@@ -228,33 +195,21 @@ class StateCodec:
     def __init__(self, run: RuleRun, shape: EventShape, decode_line: DecodeLine) -> None:
         self.run = run
         self.slots = run.plan.slots
-        self._is_bare = run.plan.is_bare
         self._quiet = tuple(f"q{i}" for i in range(len(run.plan.quiet)))
         self._held = _getter([slot.name for slot in self.slots])
         self._events = EventCodec(shape, decode_line)
         self._by_name = {slot.name: slot for slot in self.slots}
         layout = run.plan.layout
         self._progress = [(layout.node_of[step], step) for step in layout.step_of]
-        self._bare = {slot.name: self._bare_constants(slot) for slot in self.slots if slot.bare}
+        self._bare = BareCodec(run, self._events) if run.plan.is_bare else None
         self._histories: dict[int, History] = {}
         """By identity of the state: what of it has been written in pieces."""
         self._read: History | None = None
         """That of the state that was decoded last, where it is in pieces."""
 
-    def _bare_constants(self, slot: Slot) -> tuple[str, str, tuple[Any, ...]]:
-        """Of a run of the slot the nodes as they are written, its step, and what is seen of it."""
-        assert slot.bare is not None
-        path = slot.bare.path
-        nodes = [
-            [place, position, place + 1, *([place - 1] if place else [])]
-            for place, position in enumerate(path)
-        ]
-        step = self.run.form.steps[max(self._progress[position] for position in path)[1]]
-        return _encode(nodes).decode(), step, slot.bare.seen
-
     def encode(self, state: Any) -> str:
         """The state as text, without its key."""
-        if self._is_bare and (row := self._bare_row(state)) is not None:
+        if self._bare is not None and (row := self._bare.row(state)) is not None:
             return row.state or ""
         text = self._one_run(state)
         return self._whole(state) if text is None else text
@@ -264,10 +219,9 @@ class StateCodec:
         run has reached, the time of its first event, when it is woken, when time decides over its
         runs, how many these are. Runs that are kept as a group count as one for each of its newest
         events."""
-        if self._is_bare:
-            row = self._bare_row(state)
-            if row is not None:
-                return row
+        short = self._bare.row(state) if self._bare is not None else None
+        if short is not None:
+            return short
         filled = self._filled(state)
         heads = [node for slot, held in filled for node in _heads(held, slot)]
         row = StateRow(key_text(state.key), self.encode(state), due_us=state.wake or None)
@@ -301,7 +255,7 @@ class StateCodec:
 
     def _is_large(self, state: Any) -> bool:
         """Whether a state is worth writing in pieces. O(how much it takes for that)."""
-        if self._is_bare:
+        if self._bare is not None:
             return self._number(state) > segments.LARGE
         marks = len(state.dead or ()) + len(state.told or ())
         *_, number = segments.number_of(_lazy_heads(state, self.slots), segments.LARGE)
@@ -325,7 +279,7 @@ class StateCodec:
     def _look_back(self, state: Any, history: History, runs: int) -> Gradual:
         """Whether half of what has been written is of no use any more."""
         number = 0
-        if self._is_bare:
+        if self._bare is not None:
             number = self._number(state)
         else:
             heads = list(_lazy_heads(state, self.slots))
@@ -358,7 +312,7 @@ class StateCodec:
         """Whether a text that can be read is of a form that is written no more: format 2, and runs
         that are bare now as they were when they had numbers or stood in a group."""
         number = format_of(text)
-        if number != FORMAT or not self._is_bare:
+        if number != FORMAT or self._bare is None:
             return number not in (FORMAT, IN_PIECES)
         stored = _read_state(text)
         again = _read_state(self.encode(self.decode(key, text)))
@@ -367,8 +321,8 @@ class StateCodec:
 
     def adopt(self, key: str, text: str | bytes) -> Any:
         """Decodes a state and lets it live in the rule: it will be found and woken."""
-        if self._is_bare and text[:7] == _FORMAT_1:
-            state = self._adopt_bare(key, text)
+        if self._bare is not None and text[:7] == BEGIN:
+            state = self._bare.adopt(key, text)
             if state is not None:
                 return state
         state = self.decode(key, text)
@@ -385,49 +339,6 @@ class StateCodec:
         return [(slot, held) for slot in self.slots if (held := held_in(state, slot))]
 
     # ------------------------------------------------------------------ writing
-
-    def _bare_row(self, state: Any) -> StateRow | None:
-        """The row of a state with one bare run, or several of one event in one place, which most
-        are; None for any other."""
-        found = [(slot, held) for slot, held in self._places(state) if held is not None]
-        if len(found) != 1 or state.floor:
-            return None
-        ((slot, run),) = found
-        runs = bare.runs_in(run)
-        number = len(runs)
-        if number > 1:
-            if len(runs[0]) > 1 or slot.bare is None or slot.bare.seen:
-                return None
-            run = [event for (event,) in runs]
-        else:
-            (run,) = runs
-        key = state.key
-        if key.__class__ is not str and exact_key(key) is not None:
-            return None
-        line = self._events.line
-        lines = [text for event in run if (text := line(event)) is not None]
-        size = len(run)
-        if len(lines) < size:
-            return None
-        nodes, step, seen = self._bare[slot.name]
-        waiting = f"[{size - 1}]"
-        if number > 1:
-            position = slot.bare.path[0]  # type: ignore[union-attr]
-            nodes = f"[{','.join([f'[{i},{position},{i + 1}]' for i in range(size)])}]"
-            waiting = f"[{','.join(map(str, range(size)))}]"
-        if seen:
-            values = [json_text(bare.value_of(run, where)) for where in seen]
-            waiting = f"[[{size - 1},{','.join(values)}]]"
-        wake = state.wake
-        text = (
-            f'{{"f":{FORMAT},"n":{size},"w":{wake},"events":[{",".join(lines)}],'
-            f'"h":{nodes},"s":{{"{slot.name}":{waiting}}}}}'
-        )
-        ends = self.run.ends_at_of(runs)
-        return StateRow(key_text(key), text, step, run[0].t, wake or None, number, ends)
-
-    def _places(self, state: Any) -> Iterable[tuple[Slot, Any]]:
-        return zip(self.slots, self._held(state), strict=True)
 
     def _one_run(self, state: Any) -> str | None:
         """The text of a state with one run of one event, which most are; None for any other."""
@@ -478,13 +389,13 @@ class StateCodec:
 
     def _number(self, state: Any) -> int:
         """How many events the key has seen; where these are not counted, its nodes."""
-        return bare.numbered(state, self.slots) if self._is_bare else state.number
+        return self._bare.number(state) if self._bare is not None else int(state.number)
 
     def _head(self, format: int, state: Any) -> dict[str, Any]:
         """What is written of a state besides its runs and histories."""
         made: dict[str, Any] = {"f": format, "n": self._number(state), "w": state.wake}
         more = {"floor": state.floor, "k": exact_key(state.key)}
-        if not self._is_bare and format == FORMAT:
+        if self._bare is None and format == FORMAT:
             more["dead"] = sorted(state.dead.items()) if state.dead else None
             more["told"] = sorted(state.told) if state.told else None
         more["q"] = {name: at for name in self._quiet if (at := getattr(state, name)) is not None}
@@ -503,38 +414,6 @@ class StateCodec:
         for shared, members in zip(lists, row.l, strict=True):
             shared += [nodes[i] for i in members]
         return self._made(key, row, nodes, lists, value)
-
-    def _adopt_bare(self, key: str, text: str | bytes) -> Any:
-        """A state of which `_bare_row` has given the row; None for any other."""
-        try:
-            row = _read_bare(text)
-        except msgspec.MsgspecError:
-            return None
-        if len(row.s) != 1 or row.l or row.k or row.floor or row.dead:
-            return None
-        ((name, held),) = row.s.items()
-        slot = self._by_name.get(name)
-        if slot is None or slot.bare is None or len(row.h) != len(row.events):
-            return None
-        if len(row.events) != len(slot.bare.path) * len(held):
-            return None
-        if len(held) > 1 and (len(held) != len(row.events) or not _is_in_order(held)):
-            return None
-        read = self._events.read
-        try:
-            run = tuple([read(event) for event in row.events])
-        except Exception:
-            return None  # the long way says why
-        state = self.run.State()
-        state.key, state.wake = key_from_text(key), row.w
-        if len(held) > 1:
-            setattr(state, name, [(event,) for event in run])
-        else:
-            setattr(state, name, [run] if slot.form == "list" and slot.deadline is None else run)
-        self.run.states[state.key] = state
-        if row.w:
-            self.run.woken(state)
-        return state
 
     def read_2(self, key: str, text: str | bytes) -> Any:
         """Reads format 2."""
@@ -580,11 +459,13 @@ class StateCodec:
         dropped = dict(row.dead)
         for name, held in row.s.items():
             slot = self._by_name[name]
-            if self._is_bare and row.l:  # they were a group before they were bare
+            if self._bare is not None and row.l:  # they were a group before they were bare
                 runs = lists[held[0]]
             else:
                 runs = _read_slot(held, slot, nodes, lists, value)
-            if self._is_bare:  # what was marked as dropped when runs had numbers is left out
+            if (
+                self._bare is not None
+            ):  # what was marked as dropped when runs had numbers is left out
                 runs = [r for r in runs if not is_dropped(r[NEWEST_START], row.floor, dropped)]
             hold(state, slot, runs or None)
         return state
@@ -594,18 +475,13 @@ class StateCodec:
         state = self.run.State()
         state.key = key_from_text(key) if row.k is None else key_from_exact(row.k)
         state.wake = row.w
-        if not self._is_bare:
+        if self._bare is None:
             state.number, state.floor = row.n, row.floor
             state.dead = dict(row.dead) or None
             state.told = set(row.told) or None
         for name, at in row.q.items():
             setattr(state, name, at)
         return state
-
-
-def _is_in_order(places: Sequence[msgspec.Raw]) -> bool:
-    """Whether these are the numbers from 0 on, one after the other."""
-    return all(bytes(place) == b"%d" % number for number, place in enumerate(places))
 
 
 def _lazy_heads(state: Any, slots: Iterable[Slot]) -> Iterator[Node]:
@@ -840,124 +716,6 @@ def _read_slot(
         seen = value(shown)
         groups[key_of(seen)] = [lists[place], time, start, seen]
     return groups
-
-
-# ---------------------------------------------------------------------------- events
-
-
-class EventCodec:
-    """Writes and reads the rows of events. Lines come with their line breaks, which are left out:
-    reading would not find them again."""
-
-    def __init__(self, shape: EventShape, decode_line: DecodeLine) -> None:
-        self.shape = shape
-        self.decode_line = decode_line
-        self._notes = {name: f"n{i}" for i, name in enumerate(shape.notes)}
-        self._marks = shape.marks_repeats or bool(shape.notes)
-        self._source = ("", '""')
-        """The source of the last event and how it is written: most have the same."""
-
-    def line(self, event: Any) -> str | None:
-        """The row of an event that is a JSON line of no stream and without notes, as text; None for
-        any other."""
-        raw = event.raw
-        if raw.__class__ is not bytes or self._marks or event.s is not None or _is_deep(raw):
-            return None
-        source = event.src
-        if source != self._source[0]:
-            self._source = (source, json_text(source))
-        try:
-            return f"[{raw.strip().decode()},{event.t},{event.pos},{self._source[1]}]"
-        except UnicodeDecodeError:
-            return None
-
-    def row(self, event: Any) -> list[Any]:
-        """The row of an event, for the encoder."""
-        row = [self._original(event.raw), event.t, event.pos, to_json(event.src)]
-        if self._marks or event.s is not None:
-            more = {"s": event.s} if event.s is not None else {}
-            if self.shape.marks_repeats and event.r:
-                more["r"] = event.r
-            for name, attribute in self._notes.items():
-                noted = getattr(event, attribute)
-                if noted is not None:
-                    more[name] = to_json(noted)
-            row.append(more)
-        return row
-
-    def _original(self, raw: Any) -> Any:
-        if isinstance(raw, bytes | bytearray | memoryview):
-            line = bytes(raw).strip()
-            try:
-                text = line.decode()
-            except UnicodeDecodeError:
-                return ["b", line.hex()]
-            return text if _is_deep(line) else msgspec.Raw(line)
-        if raw.__class__ is Deferred:
-            raw = raw.record()
-        return None if raw is None else msgspec.Raw(f'["m",{json_text(raw)}]'.encode())
-
-    def text(self, event: Any) -> str:
-        """The row of an event as text, which holds its original as it came but for white space
-        around it."""
-        return _encode(self.row(event)).decode()
-
-    def read_text(self, text: str) -> Any:
-        """The event that `text` was given."""
-        return self.read(_read_event(text))
-
-    def read(self, row: _Event) -> Any:
-        """The event of a row."""
-        raw = bytes(row.raw)
-        if raw[:1] == b"{" and len(raw) < _LONG:
-            event = self.decode_line(raw)
-            event.raw = raw
-        else:
-            event = self._decoded(raw)
-        event.t, event.pos = row.t, row.pos
-        event.src = sys.intern(row.src) if row.src.__class__ is str else from_json(row.src)
-        for name, content in (row.more or {}).items():
-            attribute = self._notes.get(name, name)
-            if hasattr(event, attribute):  # other rules may note other things
-                setattr(event, attribute, from_json(content))
-        return event
-
-    def _decoded(self, original: bytes) -> Any:
-        if original[:1] == b"{":
-            return self._of_line(original)
-        if original == b"null":
-            return self.shape.type()
-        if original[:1] == b'"':
-            return self._of_line(msgspec.json.decode(original).encode())
-        kind, content = msgspec.json.decode(original)
-        if kind == "b":
-            return self._of_line(bytes.fromhex(content))
-        return self.shape.from_mapping(from_json(content))
-
-    def _of_line(self, line: bytes) -> Any:
-        if _is_deep(line):
-            with _more_room():
-                event = self.decode_line(line)
-        else:
-            event = self.decode_line(line)
-        event.raw = line
-        return event
-
-
-def _is_deep(line: bytes) -> bool:
-    """Whether a line may be nested so deep that not every reader of JSON would take it."""
-    return len(line) >= _LONG and line.count(b"[") + line.count(b"{") > _DEEP
-
-
-@contextmanager
-def _more_room() -> Iterator[None]:
-    """What could be read when it came can be read again, however deep the caller stands."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(limit + 1000)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 # ---------------------------------------------------------------------------- formats

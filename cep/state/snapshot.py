@@ -29,7 +29,8 @@ from cep.runtime.reporting import Dedup
 from cep.runtime.rule import RuleRun
 from cep.runtime.tables import Path, Repeats, StreamTable
 from cep.runtime.window_rule import WindowRun
-from cep.state.codec import FORMAT, DecodeLine, UnreadableState, codec_of, require_known
+from cep.state.codec import FORMAT, UnreadableState, codec_of, require_known
+from cep.state.event_codec import DecodeLine
 from cep.state.store import Owner, StateRow
 from cep.state.values import (
     exact_key,
