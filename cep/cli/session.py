@@ -101,7 +101,7 @@ def rare_collection() -> Iterator[None]:
     no cycles of them, so a search of all finds nothing and holds events up the longer the more keys
     there are. What reloading replaces is looked for then."""
     before = gc.get_threshold()
-    gc.set_threshold(100_000, 1_000_000, 1_000_000)
+    gc.set_threshold(20_000, 1_000_000, 1_000_000)
     try:
         yield
     finally:

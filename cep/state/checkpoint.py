@@ -50,7 +50,7 @@ LOOK = 200
 LOOK_BYTES = 100_000
 """Characters of states after which it is looked at again, too."""
 
-SHORTEST, LONGEST = 0.005, 0.04
+SHORTEST, LONGEST = 0.005, 0.025
 """Seconds of a slice of encoding."""
 
 MOST = 1_000_000

@@ -21,8 +21,8 @@ import msgspec
 from cep.state.sqlite.file import LOG_KEPT, stored_name
 from cep.state.store import Epoch, OutRow, Owner, RuleVersion, StateRow
 
-PIECE_ROWS = 10_000
-"""Most rows of one statement: its parameters take about 10 ms of Python's lock."""
+PIECE_ROWS = 2_000
+"""Most rows of one statement: its parameters take some 2 ms of Python's lock."""
 
 PIECE_BYTES = 16 << 20
 """Most characters of states of one statement, unless a single one is longer."""
