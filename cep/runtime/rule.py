@@ -142,6 +142,8 @@ class RuleRun(Reporting):
         self._exact = plan.timeouts or any(slot.closes or slot.reach for slot in plan.slots)
         """Whether runs are woken to the tick when their time is over, since something may be
         reported then; else only in time to clean up."""
+        self._completes = any(slot.closes or slot.deadline for slot in plan.slots)
+        """Whether runs may be complete without an event."""
         plain_skip = plan.skip.kind in ("nothing", "past_last") and plan.limit is None
         self._simple = plain_skip and having is None and not plan.timeouts
         """Whether one complete run alone is reported as it stands."""
@@ -515,7 +517,7 @@ class RuleRun(Reporting):
         so that a quarter of the nodes is left."""
         nodes, most = all_nodes(self._heads(state)), self.plan.most_nodes
         left = len(nodes)
-        if left > most - most // 8:
+        if left > most - most // 4:
             newest = sorted(node[NEWEST_START] for node in nodes)
             starts = [node for node in nodes if node[PREVIOUS] is None]
             self._drop_until(state, newest[len(newest) * 3 // 4], starts)
@@ -544,7 +546,8 @@ class RuleRun(Reporting):
             self._clean(state, now)
             return
         at = now - 1
-        self._complete_at(state, at)
+        if self._completes:
+            self._complete_at(state, at)
         if self.plan.timeouts:
             self._time_out(state, at)
         self._expire(state, now)
@@ -715,6 +718,8 @@ class RuleRun(Reporting):
         """The moment at which a run of this slot is complete without a further event."""
         if slot.deadline is not None:
             return _deadline(run, slot)
+        if not slot.reach:
+            return run[NEWEST_TIME] + slot.within if slot.within is not None else NEVER
         end = self._way_ends(run, slot)
         return end if end is not None else NEVER
 
@@ -782,8 +787,9 @@ class RuleRun(Reporting):
             if not held:
                 continue
             if slot.in_order and keep is None:  # what a skip drops is swept at once
-                if slot.deadline is None:
-                    del held[: self._number_due(held, slot, now - 1)]
+                over = self._number_due(held, slot, now - 1) if slot.deadline is None else 0
+                if over:
+                    del held[:over]
                     hold(state, slot, held or None)
                 continue
             lives = [length for length in (slot.within, keep) if length is not None]
@@ -803,8 +809,10 @@ class RuleRun(Reporting):
     def _forget_marks(self, state: Any) -> None:
         """Drops the marks of starts of which no run is left; once for as many events as there are
         marks."""
+        if state.dead is None and state.told is None:
+            return
         marks = len(state.dead or ()) + len(state.told or ())
-        if not marks or state.number - state.cleaned < marks:
+        if state.number - state.cleaned < marks:
             return
         state.cleaned = state.number
         oldest = min((_oldest(held_in(state, s), s) for s in self.plan.slots), default=0)
@@ -825,6 +833,10 @@ class RuleRun(Reporting):
                 continue
             if slot.deadline is not None:
                 dues.append(self._first_due(held, slot) + 1)
+            elif slot.in_order and self._exact and self.plan.keep is None:
+                if (first := self._run_due(held[0], slot)) < NEVER:
+                    dues.append(first + 1)
+                continue
             ends = [end for end in self._ends(held, slot) if end is not None]
             if ends and slot.closes_together:
                 ends = self._closing_ends(state, held, slot)

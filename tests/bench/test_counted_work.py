@@ -197,3 +197,76 @@ def test_a_new_key_does_not_feel_how_many_there_are() -> None:
     first = lines_per_event(questions.W7, payments(0, 200))
     later = lines_per_event(questions.W7, payments(5_000, 200), before=payments(0, 5_000))
     assert later <= 1.2 * first
+
+
+def same(first: int, count: int, step: int = 1) -> list[dict[str, Any]]:
+    return [{"type": "x", "n": 1, "time": i * step} for i in range(first, first + count)]
+
+
+def test_parts_that_nothing_tells_apart_do_not_multiply() -> None:
+    few, many = (
+        lines_per_event(
+            f"rule r {{ sequence within 1d {{ all of {{ {' '.join(f'p{i}: x' for i in range(n))} }}"
+            " z: z } }",
+            same(50, 100),
+            same(0, 50),
+        )
+        for n in (2, 8)
+    )
+    assert many <= 4 * few
+
+
+def test_optional_steps_cost_an_event_as_much_as_there_are_of_them_and_not_their_square() -> None:
+    few, many = (
+        lines_per_event(
+            f"rule r {{ sequence within 1d {{ s: x {' '.join(f'o{i}: x?' for i in range(n))}"
+            " z: z } }",
+            same(50, 100),
+            same(0, 50),
+        )
+        for n in (5, 20)
+    )
+    assert many <= 4.5 * few
+
+
+def test_a_run_whose_time_is_over_does_not_feel_how_many_are_open() -> None:
+    for step in ("z: z", "z: z within 1s"):
+        few, many = (
+            lines_per_event(
+                f'rule r {{ sequence within {n}ms {{ a: x  {step} }} on timeout {{ alert "" }} }}',
+                same(n + 10, 200, step=1000),
+                same(0, n + 10, step=1000),
+            )
+            for n in (20, 900)
+        )
+        assert many <= few + 0.1, step
+
+
+def test_an_event_does_not_feel_how_many_alternatives_there_are() -> None:
+    few, many = (
+        lines_per_event(
+            f"rule r {{ sequence within 1d {{ s: x  one of {{ "
+            f"{' '.join(f'c{i}: x where n == {i}' for i in range(10, 10 + n))} }} }} }}",
+            same(0, 200),
+        )
+        for n in (20, 300)
+    )
+    assert many <= few + 0.1
+
+
+def test_an_event_of_a_loop_that_looks_back_does_not_feel_those_before_it() -> None:
+    text = "rule r { sequence within 1d { a: x+ where n > prev(n)  z: z } }"
+    rising = [{"type": "x", "n": i, "time": i} for i in range(7_000)]
+    few, many = (lines_per_event(text, rising[n : n + 2_000], rising[:n]) for n in (100, 5_000))
+    assert many <= few + 0.1
+
+
+def test_a_long_match_costs_as_much_for_each_of_its_events() -> None:
+    def logins(count: int) -> list[dict[str, Any]]:
+        return [
+            {"type": "login", "user": "u", "ok": i == count, "time": i} for i in range(count + 1)
+        ]
+
+    few, many = (lines_per_event(questions.W5, logins(n)) for n in (200, 4_000))
+    assert many <= 1.1 * few
+    assert many <= 250

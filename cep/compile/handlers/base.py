@@ -32,6 +32,12 @@ DURABLE = "# durable: "
 """Begins a line that only programs with kept state run."""
 
 
+MANY_EQUALITIES = 8
+"""More steps than this that compare one field with constants are found by a look-up."""
+
+BUNDLE = 32
+"""So many ways on that a look-up decides on are passed over by one test."""
+
 KEPT = f"*nd[:{FIRST_VARIABLE}]"
 """All members of the node of a run that changes its state without an event."""
 
@@ -97,10 +103,46 @@ class HandlerBase:
         self.tests_one_by_one = False
         self.is_weighed = is_weighed(self.a)
         self.nested: list[State] = []
+        self.hits: dict[str, list[int]] = {}
+        """By the name of a set that a look-up gives, the atoms whose numbers may be in it."""
 
     def _conjunction(self, conditions: Iterable[Value]) -> str:
         codes = [truth(condition, self.env) for condition in conditions]
         return " and ".join(f"({code})" if " " in code else code for code in codes) or "True"
+
+    def _either(self, tests: Iterable[str]) -> str:
+        """Code that one of these tests holds; all that look-ups tell are asked at once."""
+        left = dict.fromkeys(tests)
+        for name, atoms in self.hits.items():
+            asked = [index for index in atoms if f"{index} in {name}" in left]
+            if len(asked) > 1:
+                for index in asked:
+                    del left[f"{index} in {name}"]
+                left[self._any_of(name, asked)] = None
+        return " or ".join(left) or "False"
+
+    def _any_of(self, name: str, atoms: Sequence[int]) -> str:
+        """Code that one of these atoms is in the set that a look-up has given."""
+        if len(atoms) == len(self.hits[name]):
+            return name
+        return f"not {name}.isdisjoint({self.env.constant(frozenset(atoms))})"
+
+    def _each_way(self, edges: Sequence[Edge], write: Callable[[Edge], None]) -> None:
+        """Writes something for each of these edges. Of those that a look-up decides on many are
+        passed over at once where it has found none of them."""
+        by_name: dict[str, list[Edge]] = {}
+        for edge in edges:
+            name = next((n for n, atoms in self.hits.items() if self._atom(edge) in atoms), "")
+            by_name.setdefault(name, []).append(edge)
+        for edge in by_name.pop("", []):
+            write(edge)
+        for name, found in by_name.items():
+            for first in range(0, len(found), BUNDLE):
+                bundle = found[first : first + BUNDLE]
+                atoms = list(dict.fromkeys(map(self._atom, bundle)))
+                with self.w.block(f"if {self._any_of(name, atoms)}:"):
+                    for edge in bundle:
+                        write(edge)
 
     def _assign(self, name: str, code: str, conditions: Sequence[Value], before: str = "") -> None:
         """`name = code`, by the careful form behind `before` when the fast one raises."""

@@ -7,16 +7,18 @@ complete: the order that the reference lays down for one event.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from contextlib import nullcontext
 
 from cep.compile.environment import EventEnv
-from cep.compile.expressions import careful, careful_value, compute
-from cep.compile.handlers.base import DURABLE
+from cep.compile.expressions import careful, careful_value, compute, truth
+from cep.compile.handlers.base import DURABLE, MANY_EQUALITIES
 from cep.compile.handlers.closing import Closing
 from cep.compile.handlers.strict_row import StrictRow
 from cep.compile.writer import Writer
 from cep.plan.automaton import Edge, Position
 from cep.plan.dispatch import Entry
-from dsl.checked import Field, Value
+from dsl.checked import Comparison, Const, Field, Value
 
 NO_EVENT = Entry(-1, None, None, {}, {})
 """The entry of a run that no event opens."""
@@ -58,7 +60,7 @@ class Handler(Closing, StrictRow):
         """An event that fits nothing in a rule is nothing to it, unless strictness counts it."""
         tests = list(dict.fromkeys(self.tests.values()))
         if "True" not in tests and not self._strict_states():
-            with self.w.block(f"if not ({' or '.join(tests) or 'False'}):"):
+            with self.w.block(f"if not ({self._either(tests)}):"):
                 self.w("return")
 
     def _key_values(self, index: int) -> tuple[Value, ...]:
@@ -206,7 +208,11 @@ class Handler(Closing, StrictRow):
 
     def _filters(self) -> None:
         """`x3 = …`: whether the event fits atom 3 by what stands in the event alone."""
+        if not self.several:
+            self._look_up()
         for index in self.entry.atoms:
+            if index in self.tests:
+                continue
             condition = self._conjunction(self.entry.filters[index])
             routed = f"m & {1 << self.a.atoms[index].key} and " if self.several else ""
             if self.several:
@@ -218,6 +224,48 @@ class Handler(Closing, StrictRow):
             self.tests[index] = f"x{index}"
         if self._strict_states():
             self._membership_test()
+
+    def _look_up(self) -> None:
+        """`hits0 = …`: the numbers of the atoms whose constant a field equals, where many compare
+        it with one. Values that cannot be looked up are compared with each."""
+        by_field: dict[str, dict[int, Const]] = {}
+        for index in self.entry.atoms:
+            known = self._equality_with_constant(index)
+            if known is not None:
+                by_field.setdefault(known[0], {})[index] = known[1]
+        for field, constants in by_field.items():
+            if len(constants) <= MANY_EQUALITIES:
+                continue
+            name = f"hits{len(self.hits)}"
+            self.hits[name] = list(constants)
+            table: dict[object, set[int]] = {}
+            for index, constant in constants.items():
+                table.setdefault(constant.value, set()).add(index)
+                self.tests[index] = f"{index} in {name}"
+            found = {value: frozenset(atoms) for value, atoms in table.items()}
+            get, none = self.env.constant(found.get), self.env.constant(frozenset())
+            each = [
+                f"({index}, {careful(self.entry.filters[index][0], self.env)})"
+                for index in constants
+            ]
+            with self.w.block("try:"):
+                self.w(f"{name} = {get}({field}, {none})")
+            with self.w.block("except Exception:"):
+                self.w(f"{name} = {{i for i, fits in ({', '.join(each)}) if fits is True}}")
+
+    def _equality_with_constant(self, index: int) -> tuple[str, Const] | None:
+        """Code of a field and the constant that an atom compares it with, if that is all it asks
+        and the values are compared as they stand."""
+        conditions = self.entry.filters[index]
+        if len(conditions) != 1 or not isinstance(conditions[0], Comparison):
+            return None
+        asked = conditions[0]
+        for field, constant in ((asked.left, asked.right), (asked.right, asked.left)):
+            if asked.op == "==" and isinstance(field, Field) and isinstance(constant, Const):
+                code = self.env.raw(field)
+                if code and truth(asked, self.env) == f"{code} == {constant.value!r}":
+                    return code, constant
+        return None
 
     def _membership_test(self) -> None:
         """`inside`: whether the event is one of the rule's input streams; strictness counts it."""
@@ -260,7 +308,7 @@ class Handler(Closing, StrictRow):
                 w("return")
             else:
                 if "True" not in tests:
-                    with w.block(f"if not ({' or '.join(dict.fromkeys(tests))}):"):
+                    with w.block(f"if not ({self._either(tests)}):"):
                         w("return")
                 w("st = states[k] = State()")
                 w("st.key = k")
@@ -292,12 +340,14 @@ class Handler(Closing, StrictRow):
                 for state in self.a.states:
                     if state.at_first_step:
                         w(f"st.s{state.index} = None")
-        for condition, edge in zip(conditions, openings, strict=True):
-            if condition == "True":
+        condition_of = dict(zip(map(id, openings), conditions, strict=True))
+
+        def open_by(edge: Edge) -> None:
+            condition = condition_of[id(edge)]
+            with w.block(f"if {condition}:") if condition != "True" else nullcontext():
                 self._open_run(edge, self.a.positions[edge.target])
-            else:
-                with w.block(f"if {condition}:"):
-                    self._open_run(edge, self.a.positions[edge.target])
+
+        self._each_way(openings, open_by)
 
     def _opening_test(self, edge: Edge, common: list[str]) -> str:
         test = self._first_tests(edge)
@@ -335,9 +385,9 @@ class Handler(Closing, StrictRow):
                 self.w(f"st.q{i} = t")
                 self.w(f"arm(st, t + {(absence.within or 0) + 1})")
 
-    def _made_together(self) -> int:
-        """Most nodes that an event of this kind makes, but for those of runs and groups that are
-        asked one by one."""
+    def _made_together(self) -> str:
+        """Code of the most nodes that an event of this kind makes, but for those of runs and groups
+        that are asked one by one."""
         edges = [
             edge
             for state in self.a.states
@@ -345,7 +395,16 @@ class Handler(Closing, StrictRow):
             for edge in self._taken_edges(state)
         ]
         edges += self._taken_edges(self.nested[0]) if self.nested else []
-        return len(edges) + sum(self._atom(edge) in self.tests for edge in self.a.openings)
+        edges += [edge for edge in self.a.openings if self._atom(edge) in self.tests]
+        most = [
+            (
+                f"len({name})",
+                max(Counter(i for e in edges if (i := self._atom(e)) in atoms).values(), default=0),
+            )
+            for name, atoms in self.hits.items()
+        ]
+        others = sum(not any(self._atom(e) in atoms for atoms in self.hits.values()) for e in edges)
+        return " - ".join([str(others), *(f"{n} * {code}" for code, n in most if n)])
 
     def _end(self) -> None:
         w = self.w

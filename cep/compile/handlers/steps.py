@@ -8,6 +8,7 @@ which it keeps its runs: one group, a group for each value, a single run, or a l
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from cep.compile.expressions import careful_value
 from cep.compile.handlers.base import HandlerBase, variable_code
@@ -109,7 +110,7 @@ class Steps(HandlerBase):
     def _tests_of(self, edges: list[Edge]) -> str:
         """` and …`: that an event fits one of these ways; nothing where it always does."""
         tests = list(dict.fromkeys(self.tests[self._atom(edge)] for edge in edges))
-        return "" if "True" in tests else f" and ({' or '.join(tests)})"
+        return "" if "True" in tests else f" and ({self._either(tests)})"
 
     def _visit(self, state: State) -> None:
         edges = self._taken_edges(state)
@@ -119,7 +120,7 @@ class Steps(HandlerBase):
         tests = list(dict.fromkeys(self.tests[self._atom(edge)] for edge in edges))
         if strict:
             tests = [self.inside, *tests]
-        guard = "" if "True" in tests else f" and ({' or '.join(tests)})"
+        guard = "" if "True" in tests else f" and ({self._either(tests)})"
         there = "" if state.form == "hash" else " is not None"
         with self.w.block(f"if st.s{state.index}{there}{guard}:"):
             if state.form == "single":
@@ -302,25 +303,22 @@ class Steps(HandlerBase):
         w = self.w
         if not edges:
             return None
-        certain = False
+        certain = []
         uses_flag = flagged and any(edge.mode != "any" for edge in edges)
         if uses_flag:
             w("stays = True")
-        for edge in edges:
+
+        def take(edge: Edge) -> None:
             position = self.a.positions[edge.target]
             test = self._edge_test(state, edge, position)
-
-            def take(edge: Edge = edge, position: Position = position) -> None:
+            with w.block(f"if {test}:") if test is not None else nullcontext():
                 self._arrive(state, edge, position, history)
                 if uses_flag and edge.mode != "any":
                     w("stays = False")
+            if test is None and edge.mode != "any":
+                certain.append(edge)
 
-            if test is None:
-                take()
-                certain = certain or edge.mode != "any"
-            else:
-                with w.block(f"if {test}:"):
-                    take()
+        self._each_way(edges, take)
         if not uses_flag:
             return None
         return "False" if certain else "stays"
