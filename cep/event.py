@@ -120,14 +120,11 @@ def shallow(value: Any, levels: int = LEVELS) -> Any:
 
 class Deferred(msgspec.Struct, gc=False):
     """The original of an event as a row, of which `record()` makes the mapping: few events are ever
-    shown."""
-
-    make: Callable[[Any], dict[str, object]]
-    row: Any
+    shown. Sources say what is kept of a row."""
 
     def record(self) -> dict[str, object]:
         """The fields with their values."""
-        return self.make(self.row)
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -361,7 +361,7 @@ def original(event: Any) -> Any:
     if raw is None:
         return {}
     if not isinstance(raw, bytes | bytearray | memoryview):
-        return shallow(raw.record() if raw.__class__ is Deferred else raw)
+        return shallow(raw.record() if isinstance(raw, Deferred) else raw)
     line = bytes(raw)
     deep = line.count(b"[") + line.count(b"{") > LEVELS
     try:

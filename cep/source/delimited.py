@@ -315,7 +315,17 @@ class _Cells(Rows):
 
     def originals(self) -> Sequence[Any]:
         lines = map(self._lines.__getitem__, self.places)
-        return list(map(Deferred, repeat(self._make), lines))
+        return list(map(_Line, repeat(self._make), lines))
+
+
+class _Line(Deferred, gc=False):
+    """What an event keeps of its row: the line, and what makes a record of it."""
+
+    make: Callable[[bytes], Record]
+    line: bytes
+
+    def record(self) -> Record:
+        return self.make(self.line)
 
 
 def column_names(header: list[str]) -> list[str]:

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import repeat
 from typing import Any
+
+import msgspec
 
 from cep.event import Deferred
 from cep.source.base import BadRecord, Block, Record, Reject, SourceError
@@ -23,7 +24,10 @@ from cep.source.opened import Opened, unread
 from cep.source.rows import Rising, Rows
 
 MAGIC = b"PAR1"
-_ROWS = 1 << 14
+_MOST_ROWS = 1 << 15
+_CELLS = 1 << 19
+"""Rows of a block, and about how many cells it has: enough that the work for each block does not
+count, and few enough that wide files do not fill the memory."""
 
 
 class Parquet:
@@ -47,16 +51,15 @@ class Parquet:
 
     def _all_blocks(self) -> Iterator[Block]:
         import pyarrow
-        from pyarrow import parquet
 
         row = self.input.base
         try:
-            file = parquet.ParquetFile(self.input.path)
-            for index in range(file.num_row_groups):
-                group = _Group(file, index, self._wanted(file.schema_arrow.names))
-                for number in range(0, group.rows, _ROWS):
-                    count = min(_ROWS, group.rows - number)
-                    rows = _Batch(group, number // _ROWS, range(count))
+            file = _File(self.input.path, self._options.wanted)
+            for index in range(file.groups):
+                group = _Group(file, index)
+                for number, start in enumerate(range(0, group.rows, file.block)):
+                    count = min(file.block, group.rows - start)
+                    rows = _Batch(group, number, range(count))
                     end = row + count
                     numbers = range(row + 1, end + 1)
                     block = Block(None, None, range(row, end), row, row + 1, [], numbers)
@@ -70,27 +73,69 @@ class Parquet:
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             yield Block(None, [], [], row, row + 1, [Reject(row, row + 1, _broken(error), b"")], [])
 
-    def _wanted(self, names: Sequence[str]) -> list[str]:
-        wanted = self._options.wanted
-        return [name for name in names if wanted is None or name in wanted]
-
 
 def _broken(error: Exception) -> str:
     return f"broken Parquet data: {(str(error).splitlines() or ['unreadable'])[0]}"
 
 
+class _File:
+    """An open file. Texts that a column repeats are stored once, with a number in each row; such
+    columns are read as numbers and texts (`_coded`), which takes a fraction of the time."""
+
+    def __init__(self, path: str, wanted: frozenset[str] | None) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        data = pyarrow.OSFile(path)
+        self._plain = parquet.ParquetFile(data)
+        self._meta = self._plain.metadata
+        names = self._plain.schema_arrow.names
+        self._kinds = dict(zip(names, self._plain.schema_arrow.types, strict=True))
+        self.names = [name for name in names if wanted is None or name in wanted]
+        self.row = _row_type(self.names)
+        self.block = min(_MOST_ROWS, max(1 << 10, _CELLS // (len(self.names) or 1)))
+        """How many rows are read at a time."""
+        self.groups: int = self._meta.num_row_groups
+        texts = {name for name in self.names if "." not in name and _is_text(self.kind(name))}
+        self._coded = parquet.ParquetFile(data, metadata=self._meta, read_dictionary=sorted(texts))
+        columns = (self._meta.schema.column(i) for i in range(self._meta.num_columns))
+        self._places = {column.path: i for i, column in enumerate(columns)}
+
+    def kind(self, name: str) -> Any:
+        """The type of a column."""
+        return self._kinds[name]
+
+    def rows(self, group: int) -> int:
+        """How many rows a row group has."""
+        rows: int = self._meta.row_group(group).num_rows
+        return rows
+
+    def chunk(self, group: int, name: str) -> Any:
+        """What the file says of a column of a row group; None where the column is no plain one."""
+        place = self._places.get(name)
+        return None if place is None else self._meta.row_group(group).column(place)
+
+    def batches(self, group: int, name: str) -> Iterator[Any]:
+        """A column of a row group, batch by batch."""
+        chunk = self.chunk(group, name)
+        # A text by itself takes four bytes and more, so most of these are numbers.
+        repeats = chunk is not None and chunk.total_uncompressed_size < 4 * chunk.num_values
+        file = self._coded if repeats else self._plain
+        found: Iterator[Any] = file.iter_batches(self.block, [group], [name], use_threads=False)
+        return found
+
+
 class _Group:
     """A row group, of which columns are read batch by batch, each when it is asked for."""
 
-    def __init__(self, file: Any, index: int, names: Sequence[str]) -> None:
-        self.names = names
+    def __init__(self, file: _File, index: int) -> None:
+        self.file = file
         self.is_broken = False
-        self._file = file
+        self.rows = file.rows(index)
         self._index = index
-        self._meta = file.metadata.row_group(index)
-        self.rows: int = self._meta.num_rows
         self._streams: dict[str, tuple[int, Iterator[Any], Any]] = {}
         """For each column the number of the last batch, what comes after it, and the batch."""
+        self._words: dict[str, _Words] = {}
 
     def array(self, name: str, number: int) -> Any:
         """A column of batch `number`; raises `BadRecord` where the data are broken."""
@@ -99,7 +144,7 @@ class _Group:
         at, stream, batch = self._streams.get(name, (-1, iter(()), None))
         try:
             if at > number or at < 0:
-                at, stream = -1, self._read(name)
+                at, stream = -1, self.file.batches(self._index, name)
             while at < number:
                 at, batch = at + 1, next(stream)
         except (pyarrow.ArrowException, OSError, ValueError, StopIteration) as error:
@@ -108,31 +153,55 @@ class _Group:
         self._streams[name] = (at, stream, batch)
         return batch.column(batch.schema.get_field_index(name))
 
-    def _read(self, name: str) -> Iterator[Any]:
-        groups, columns = [self._index], [name]
-        stream: Iterator[Any] = self._file.iter_batches(_ROWS, groups, columns, use_threads=False)
-        return stream
+    def words(self, name: str) -> _Words:
+        """The texts that a column repeats."""
+        return self._words.setdefault(name, _Words())
 
     def may_hold(self, name: str, values: Collection[object]) -> bool:
         """Whether any of these values may stand in a column, by the statistics of texts and signed
         numbers. A dot in the name may mean a column inside another one."""
         from pyarrow import types
 
-        kind = self._file.schema_arrow.field(name).type
-        wanted: type = str if types.is_string(kind) or types.is_large_string(kind) else int
+        kind = self.file.kind(name)
+        wanted: type = str if _is_text(kind) else int
         if "." in name or (wanted is int and not types.is_signed_integer(kind)):
             return True
-        for index in range(self._meta.num_columns):
-            column = self._meta.column(index)
-            found = column.statistics if column.path_in_schema == name else None
-            if found is not None and found.has_min_max:
-                low, high = found.min, found.max
-                return any(
-                    low <= value <= high
-                    for value in values
-                    if isinstance(value, str if wanted is str else int | float)
-                )
-        return True
+        chunk = self.file.chunk(self._index, name)
+        found = chunk.statistics if chunk is not None else None
+        if found is None or not found.has_min_max:
+            return True
+        low, high = found.min, found.max
+        return any(
+            low <= value <= high
+            for value in values
+            if isinstance(value, str if wanted is str else int | float)
+        )
+
+
+class _Words:
+    """The texts that the rows of a column hold by number, made once for all batches that have the
+    same, or the same and further ones."""
+
+    def __init__(self) -> None:
+        self._known: Any = None
+        self._texts: list[object] = [None]
+        """The texts by number; behind them None, for rows without one."""
+
+    def of(self, coded: Any) -> list[object]:
+        """The values of the rows of an array."""
+        import pyarrow
+
+        words = coded.dictionary
+        if self._known is None or not words.equals(self._known):
+            there = 0 if self._known is None else len(self._known)
+            if not there or not words.slice(0, there).equals(self._known):
+                there = 0
+            self._texts[there:] = [*_values(words.slice(there)), None]
+            self._known = words
+        numbers = coded.indices
+        if coded.null_count:
+            numbers = numbers.cast(pyarrow.int64()).fill_null(-1)
+        return list(map(self._texts.__getitem__, _plain_list(numbers)))
 
 
 class _Batch(Rows):
@@ -149,7 +218,7 @@ class _Batch(Rows):
 
     @property
     def names(self) -> Sequence[str]:
-        return self._group.names
+        return self._group.file.names
 
     def _array(self, name: str) -> Any:
         array = self._group.array(name, self._number)
@@ -160,7 +229,11 @@ class _Batch(Rows):
             import pyarrow
 
             try:
-                self._known[name] = _values(self._array(name))
+                array = self._array(name)
+                is_coded = pyarrow.types.is_dictionary(array.type)
+                self._known[name] = (
+                    self._group.words(name).of(array) if is_coded else _values(array)
+                )
             except (pyarrow.ArrowException, OverflowError, ValueError) as error:
                 if isinstance(error, BadRecord):
                     raise
@@ -188,17 +261,22 @@ class _Batch(Rows):
         return numbers
 
     def only(self, name: str, values: Collection[object]) -> Rows:
+        import pyarrow
         import pyarrow.compute as pc
 
         if not self._group.may_hold(name, values):
             return self.at(())
         array = self._array(name)
-        fitting = _as_values(values, array.type)
+        words = array.dictionary if pyarrow.types.is_dictionary(array.type) else array
+        fitting = _as_values(values, words.type)
         if fitting is None:
             found = self.column(name)
             return self.at([i for i, value in enumerate(found) if value in values])
-        chosen = pc.indices_nonzero(pc.is_in(array, value_set=fitting))
-        return self._choose(chosen)
+        fits = pc.is_in(words, value_set=fitting)
+        if words is not array:
+            numbers = pc.indices_nonzero(fits).cast(array.indices.type)
+            fits = pc.is_in(array.indices, value_set=numbers)
+        return self._choose(pc.indices_nonzero(fits))
 
     def at(self, indices: Sequence[int]) -> Rows:
         import pyarrow
@@ -206,20 +284,36 @@ class _Batch(Rows):
         return self._choose(pyarrow.array(indices, pyarrow.uint64()))
 
     def _choose(self, chosen: Any) -> Rows:
-        places = [self.places[index] for index in _plain_list(chosen)]
+        places = _plain_list(chosen)
         if self._chosen is not None:
+            places = [self.places[index] for index in places]
             chosen = self._chosen.take(chosen)
         return _Batch(self._group, self._number, places, chosen)
 
     def originals(self) -> Sequence[Any]:
         if not self.names:
             return list(self)
-        cells = zip(*(self.column(name) for name in self.names), strict=True)
-        return list(map(Deferred, repeat(self._record), cells))
+        return list(map(self._group.file.row, *(self.column(name) for name in self.names)))
 
-    def _record(self, cells: Sequence[object]) -> Record:
-        pairs = zip(self._group.names, cells, strict=True)
-        return {name: cell for name, cell in pairs if cell is not None}
+
+def _row_type(names: Sequence[str]) -> Any:
+    """The type of what events keep of their rows: the cells, and nothing that the collector of
+    garbage would have to look at."""
+
+    def record(row: Any) -> Record:
+        cells = zip(names, msgspec.structs.astuple(row), strict=True)
+        return {name: cell for name, cell in cells if cell is not None}
+
+    fields = [(f"c{i}", Any) for i in range(len(names))]
+    return msgspec.defstruct(
+        "Row", fields, bases=(Deferred,), namespace={"record": record}, gc=False
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _whole(array: Any) -> Any:
@@ -245,7 +339,7 @@ def _as_values(values: Collection[object], kind: Any) -> Any:
     import pyarrow
     from pyarrow import types
 
-    if types.is_string(kind) or types.is_large_string(kind):
+    if _is_text(kind):
         return pyarrow.array([v for v in values if isinstance(v, str)], kind)
     numbers = [v for v in values if isinstance(v, int | float)]
     if types.is_integer(kind):
@@ -265,15 +359,9 @@ def _values(column: Any) -> list[object]:
     kind = column.type
     if types.is_timestamp(kind) and kind.unit == "ns":
         column = column.cast(pyarrow.timestamp("us", kind.tz), safe=False)
-    if types.is_string(kind) or types.is_large_string(kind):
-        coded = column.dictionary_encode()
-        texts = coded.dictionary.to_pylist()
-        if column.null_count:
-            texts.append(None)
-            coded_as = coded.indices.fill_null(len(texts) - 1)
-        else:
-            coded_as = coded.indices
-        return list(map(texts.__getitem__, _plain_list(coded_as)))
+    if _is_text(kind):
+        texts: list[object] = column.to_pylist()
+        return texts
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return _plain_list(column)
     return [_plain(value) for value in column.to_pylist()]

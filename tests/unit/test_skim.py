@@ -104,7 +104,7 @@ def test_both_ways_find_the_same(
     rules, path = cep.loads(RULES[rule]), tmp_path / f"events.{form}"
     WRITERS[form](path, list(events(Random(7), odd=odd)))
     monkeypatch.setattr("cep.source.lines.BLOCK", 1 << 14)
-    monkeypatch.setattr("cep.source.parquet._ROWS", 500)
+    monkeypatch.setattr("cep.source.parquet._MOST_ROWS", 500)
     taken = []
     skim = Skimmer.skim
 

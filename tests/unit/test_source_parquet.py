@@ -88,6 +88,58 @@ def test_many_rows(tmp_path: Path) -> None:
     assert [record["n"] for record in read(path)[0]] == list(range(20_000))
 
 
+def test_texts_that_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row group has its own texts, one of them more than its pages may store once."""
+    monkeypatch.setattr("cep.source.parquet._MOST_ROWS", 100)
+    few = [f"host {i % 7 + i // 1000}" if i % 5 else None for i in range(3000)]
+    many = [f"{i % 7}" if i % 1500 < 1300 else f"user {i}" for i in range(3000)]
+    path = tmp_path / "a.parquet"
+    parquet.write_table(
+        pyarrow.table({"few": few, "many": many}),
+        path,
+        row_group_size=1500,
+        dictionary_pagesize_limit=200,
+        data_page_size=100,
+    )
+    records, rejects = read(path)
+    assert [record.get("few") for record in records] == few
+    assert [record["many"] for record in records] == many
+    assert rejects == []
+
+
+def test_columns_with_their_words_apart(tmp_path: Path) -> None:
+    codes = pyarrow.array([0, 1, None, 1], pyarrow.uint8())
+    path = write(
+        tmp_path / "a.parquet",
+        word=pyarrow.DictionaryArray.from_arrays(codes, ["low", "high"]),
+        level=pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array([5, 10], pyarrow.int32())),
+    )
+    assert read(path)[0] == [
+        {"word": "low", "level": 5},
+        {"word": "high", "level": 10},
+        {},
+        {"word": "high", "level": 10},
+    ]
+    (block,) = open_source(str(path)).blocks()
+    assert block.rows is not None
+    assert list(block.rows.only("word", {"high", 5})) == [{"word": "high", "level": 10}] * 2
+    assert list(block.rows.only("level", {5, "high"})) == [{"word": "low", "level": 5}]
+    assert list(block.rows.only("word", {"none"})) == []
+
+
+def test_of_two_columns_of_a_name_the_last_counts(tmp_path: Path) -> None:
+    table = pyarrow.table([pyarrow.array([1, 2]), pyarrow.array(["a", "b"])], names=["x", "x"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet")[0] == [{"x": "a"}, {"x": "b"}]
+
+
+def test_originals_are_made_when_they_are_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", n=[1, 2], s=["a", None])
+    (block,) = open_source(str(path)).blocks()
+    assert block.rows is not None
+    assert [row.record() for row in block.rows.originals()] == [{"n": 1, "s": "a"}, {"n": 2}]
+
+
 def test_a_broken_file_is_one_reject(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", n=[1])
     path.write_bytes(path.read_bytes()[:-4])
