@@ -4,8 +4,10 @@ In: the parts of a program (rules and observers) with the events they care for. 
 `loop(program, events)`. Where one rule is alone, what it does is written into the loop itself, so
 that an event costs no call; else the loop looks up the handlers that an event concerns.
 
-An event that no rule can use costs the test for due timers and one look-up. A value that cannot
-be looked up (unhashable, or of an unexpected type) equals no constant.
+An event that no rule can use costs the test for due timers and one look-up; in the loop of a rule
+that is alone the look-up only: what is due by then is done before the next event that it can use,
+or at the end of the batch, which nobody can tell from outside. A value that cannot be looked up
+(unhashable, or of an unexpected type) equals no constant.
 """
 
 from __future__ import annotations
@@ -69,18 +71,7 @@ def own_loop(text: str, attribute: str | None, kinds: Mapping[object, int]) -> s
     bodies = {number: _in_loop(handlers[number]) for number in wanted}
     if len(wanted) > MOST_KINDS or None in bodies.values():
         return None
-    lines = ["for e in events:", "    t = e.t"]
-    lines += ["    if t >= due:", "        fire(t)", "        due = timers.due"]
-    if attribute is None:
-        (body,) = bodies.values()
-        lines.append(indent(str(body), "    "))
-    else:
-        lines += indent("\n".join(_which(attribute, kinds)), "    ").splitlines()
-        for place, number in enumerate(wanted):
-            test = "else" if place == len(wanted) - 1 else f"if h == {number}"
-            lines.append(f"    {'el' if place and test != 'else' else ''}{test}:")
-            lines.append(indent(str(bodies[number]), "        "))
-    lines += ["    if emitted:", "        program.drain()", "    due = timers.due"]
+    lines = _over_events(attribute, kinds, {n: str(body) for n, body in bodies.items()})
     head = text[: text.index("    return [")].replace("def make(", "def make(find, ", 1)
     loop = ["def loop(program, events):"]
     loop.append("    timers, emitted, fire = program.timers, program._emitted, program.fire")
@@ -88,6 +79,26 @@ def own_loop(text: str, attribute: str | None, kinds: Mapping[object, int]) -> s
     loop.append(indent("\n".join(lines), "    "))
     loop.append("return loop")
     return head + indent("\n".join(loop), "    ") + "\n"
+
+
+def _over_events(
+    attribute: str | None, kinds: Mapping[object, int], bodies: Mapping[int, str]
+) -> list[str]:
+    """The loop itself: for which handler an event is, what is due by then, what is done with it."""
+    lines = ["for e in events:"]
+    if attribute is not None:
+        lines += indent("\n".join(_which(attribute, kinds)), "    ").splitlines()
+    lines += ["    t = e.t", "    if t >= due:", "        fire(t)", "        due = timers.due"]
+    *others, (_, last) = bodies.items()
+    for place, (number, body) in enumerate(others):
+        lines.append(f"    {'el' if place else ''}if h == {number}:")
+        lines.append(indent(body, "        "))
+    lines += ["    else:"] if others else []
+    lines.append(indent(last, "        " if others else "    "))
+    lines += ["    if emitted:", "        program.drain()", "    due = timers.due"]
+    if attribute is not None:
+        lines += ["if e.t >= due:", "    fire(e.t)"]
+    return lines
 
 
 def _which(attribute: str, kinds: Mapping[object, int]) -> list[str]:

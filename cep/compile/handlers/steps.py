@@ -168,6 +168,9 @@ class Steps(HandlerBase):
         slot = f"st.s{state.index}"
         w(f"rs, {slot} = {slot}, None")
         self._note_crowd("rs", edges)
+        if self._all_go_on(state, edges):
+            self._let_all_go_on(state, edges[0])
+            return
         w("keep = []")
         with w.block("for nd in rs:"):
             expired = self._expired(state)
@@ -188,6 +191,32 @@ class Steps(HandlerBase):
                 w(f"{slot} = {both} if {slot} else keep")
         else:
             w(f"{slot} = keep or None")
+
+    def _all_go_on(self, state: State, edges: list[Edge]) -> bool:
+        """Whether every bare run of a place takes the event, and then waits in another."""
+        if not state.path or len(edges) != 1 or state.after_pass != state.index:
+            return False
+        position = self.a.positions[edges[0].target]
+        index = self.a.entered[position.index]
+        if index is None or self.a.states[index].form != "list" or edges[0].mode == "any":
+            return False
+        waits = self.a.states[index].key.deadline is not None
+        return not (waits or position.guards or self._edge_test(state, edges[0], position))
+
+    def _let_all_go_on(self, state: State, edge: Edge) -> None:
+        """All runs in `rs` whose time is not over take the event."""
+        w = self.w
+        index = self.a.entered[edge.target]
+        w(f"to = st.s{index}")
+        with w.block("if to is None:"):
+            w("to = []")
+        with w.block("for nd in rs:"):
+            expired = self._expired(state)
+            if expired is not None:
+                with w.block(f"if {expired}:"):
+                    w("continue")
+            w(f"to.append(({', '.join(f'nd[{place}]' for place in range(len(state.path)))}, e))")
+        w(f"st.s{index} = to or None")
 
     def _note_crowd(self, runs: str, edges: list[Edge]) -> None:
         """`crowded`: whether more runs, or groups, are tested one by one than a cap allows.
