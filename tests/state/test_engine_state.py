@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crashing import crash
 
 import cep
 
@@ -57,12 +58,6 @@ def events(seed: int, number: int = 300) -> list[dict[str, Any]]:
             }
         )
     return made
-
-
-def crash(engine: cep.Engine) -> None:
-    """Lets go of the file as a killed process does: what is not written is lost."""
-    assert engine.keeper is not None
-    engine.keeper.store.close()
 
 
 def undisturbed(given: list[dict[str, Any]]) -> list[str]:

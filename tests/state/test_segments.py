@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_engine_state import crash
+from crashing import crashed_anywhere
 
 import cep
 from cep.cli.main import run
@@ -151,28 +152,9 @@ def test_crashed_anywhere(tmp_path: Path, seed: int, small: None) -> None:
         for i in range(600)
     ]
     wanted = [match.id for match in cep.Engine(rules).process(given)]
-    found: list[str] = []
-    position, pieces = 0, 0
-    while position < len(given):
-        options: dict[str, Any] = {"checkpoint_every": 0}
-        if rnd.random() < 0.3:
-            options["max_memory"] = 20_000
-        engine = cep.Engine(rules, state=tmp_path / "cep.db", **options)
-        position = engine.position or 0
-        for _ in range(rnd.randrange(5, 60)):
-            upto = min(position + rnd.randrange(1, 6), len(given))
-            found += [m.id for m in engine.process(given[position:upto], position=upto)]
-            position = upto
-            for rule in engine.program.rules:
-                rule.check()
-        if position == len(given):
-            found += [match.id for match in engine.checkpoint()]
-        crash(engine)
-        with closing(SqliteStore(str(tmp_path / "cep.db"))) as store:
-            assert store.check() == []
-            found_pieces = store._reader.execute("select count(*) from _segments").fetchone()[0]
-            pieces = max(pieces, found_pieces)
-    assert list(dict.fromkeys(found)) == wanted
+    some = partial(rnd.choice, [None, None, 20_000])
+    found, pieces = crashed_anywhere(rules, given, tmp_path / "cep.db", rnd, some)
+    assert found == wanted
     assert pieces > 5
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_engine_state import RULES, crash, events, undisturbed
+from crashing import crashed_anywhere
+from test_engine_state import RULES, events, undisturbed
 
 import cep
 from cep import spill
@@ -33,23 +34,8 @@ def test_crashed_anywhere_and_spilled(
 ) -> None:
     monkeypatch.setattr(spill, "MANY", 1)  # without a limit, keys stay away after each crash
     given, rules, rnd = events(seed), cep.loads(RULES), random.Random(seed)
-    options: dict[str, Any] = {"checkpoint_every": 0, "max_memory": memory}
-    found: list[str] = []
-    while True:
-        engine = cep.Engine(rules, state=tmp_path / "cep.db", **options)
-        position = engine.position or 0
-        if position == len(given):
-            found += [match.id for match in engine.checkpoint()]
-            engine.suspend()
-            break
-        for _ in range(rnd.randrange(2, 30)):
-            upto = min(position + rnd.randrange(1, 6), len(given))
-            found += [m.id for m in engine.process(given[position:upto], position=upto)]
-            position = upto
-            for rule in engine.program.rules:
-                rule.check()
-        crash(engine)
-    assert list(dict.fromkeys(found)) == undisturbed(given)
+    found, _ = crashed_anywhere(rules, given, tmp_path / "cep.db", rnd, lambda: memory)
+    assert found == undisturbed(given)
 
 
 def test_memory_stays_small_and_keys_come_back(tmp_path: Path) -> None:

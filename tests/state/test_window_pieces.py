@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_engine_state import crash
+from crashing import crashed_anywhere
 from test_segments import Counting
 
 import cep
 from cep.state import window_codec
-from cep.state.sqlite import SqliteStore, read_view
+from cep.state.sqlite import read_view
 
 START = 1_700_000_000
 
@@ -83,29 +83,10 @@ def test_crashed_anywhere(tmp_path: Path, seed: int, small: None) -> None:
         given.append({"type": "A", "time": time, "user": rnd.choice(["ann", "bob"]), "n": n})
     wanted = [match.id for match in cep.Engine(rules).process(given)]
     assert len({match.rule for match in cep.Engine(rules).process(given)}) == 6
-    found: list[str] = []
-    position, pieces = 0, 0
-    while position < len(given):
-        options: dict[str, Any] = {"checkpoint_every": 0}
-        if rnd.random() < 0.3:
-            options["max_memory"] = 20_000
-        engine = cep.Engine(rules, state=tmp_path / "cep.db", **options)
-        position = engine.position or 0
-        for _ in range(rnd.randrange(5, 60)):
-            upto = min(position + rnd.randrange(1, 6), len(given))
-            found += [m.id for m in engine.process(given[position:upto], position=upto)]
-            position = upto
-            for rule in engine.program.rules:
-                rule.check()
-        if position == len(given):
-            found += [match.id for match in engine.checkpoint()]
-        crash(engine)
-        with closing(SqliteStore(str(tmp_path / "cep.db"))) as store:
-            assert store.check() == []
-            found_pieces = store._reader.execute("select count(*) from _segments").fetchone()[0]
-            pieces = max(pieces, found_pieces)
-    assert list(dict.fromkeys(found)) == wanted
-    assert pieces > 20
+    some = partial(rnd.choice, [None, None, 20_000])
+    found, pieces = crashed_anywhere(rules, given, tmp_path / "cep.db", rnd, some)
+    assert found == wanted
+    assert pieces > 10
 
 
 def test_a_view_shows_all_events_of_a_window_in_pieces(tmp_path: Path, small: None) -> None:

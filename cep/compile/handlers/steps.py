@@ -173,10 +173,7 @@ class Steps(HandlerBase):
             return
         w("keep = []")
         with w.block("for nd in rs:"):
-            expired = self._expired(state)
-            if expired is not None:
-                with w.block(f"if {expired}:"):
-                    w("continue")
+            self._leave_out_expired(state)
             self._unpack(state)
             if len(edges) == 1 and edges[0].mode != "any" and state.after_pass == state.index:
                 self._take_or_keep(state, edges[0])
@@ -191,6 +188,13 @@ class Steps(HandlerBase):
                 w(f"{slot} = {both} if {slot} else keep")
         else:
             w(f"{slot} = keep or None")
+
+    def _leave_out_expired(self, state: State) -> None:
+        """On with the next run where the time of this one is over."""
+        expired = self._expired(state)
+        if expired is not None:
+            with self.w.block(f"if {expired}:"):
+                self.w("continue")
 
     def _all_go_on(self, state: State, edges: list[Edge]) -> bool:
         """Whether every bare run of a place takes the event, and then waits in another."""
@@ -211,10 +215,7 @@ class Steps(HandlerBase):
         with w.block("if to is None:"):
             w("to = []")
         with w.block("for nd in rs:"):
-            expired = self._expired(state)
-            if expired is not None:
-                with w.block(f"if {expired}:"):
-                    w("continue")
+            self._leave_out_expired(state)
             w(f"to.append(({', '.join(f'nd[{place}]' for place in range(len(state.path)))}, e))")
         w(f"st.s{index} = to or None")
 
