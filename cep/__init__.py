@@ -26,29 +26,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cep.async_engine import AsyncEngine
-    from cep.engine import (
-        BadEvent,
-        ConcurrentUse,
-        Engine,
-        RuleStats,
-        Stats,
-        Undecided,
-    )
+    from cep.engine import ConcurrentUse, Engine
     from cep.event import LateEvent
     from cep.extend import HostFunction, function
+    from cep.given import BadEvent
     from cep.lookup_files import Reloaded
     from cep.match import Match
     from cep.reading import run_sources
     from cep.ruleset import Ruleset, load, loads
     from cep.source.base import Reject
     from cep.state.store import StateError
+    from cep.stats import RuleStats, Stats, Undecided
     from dsl.diagnostics import Diagnostic, RuleError
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AsyncEngine": "cep.async_engine",
-    "BadEvent": "cep.engine",
+    "BadEvent": "cep.given",
     "ConcurrentUse": "cep.engine",
     "Diagnostic": "dsl.diagnostics",
     "Engine": "cep.engine",
@@ -58,11 +53,11 @@ _HOMES = {
     "Reject": "cep.source.base",
     "Reloaded": "cep.lookup_files",
     "RuleError": "dsl.diagnostics",
-    "RuleStats": "cep.engine",
+    "RuleStats": "cep.stats",
     "Ruleset": "cep.ruleset",
     "StateError": "cep.state.store",
-    "Stats": "cep.engine",
-    "Undecided": "cep.engine",
+    "Stats": "cep.stats",
+    "Undecided": "cep.stats",
     "function": "cep.extend",
     "load": "cep.ruleset",
     "loads": "cep.ruleset",

@@ -19,10 +19,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from cep.engine import Engine, Stats, Undecided, instant, is_event
+from cep.engine import Engine
+from cep.given import instant, is_event
 from cep.match import Match
 from cep.ruleset import Ruleset
 from cep.state.store import StateError
+from cep.stats import Stats, Undecided
 
 ROOM = 10_000
 """Events, and matches, that may wait, unless told otherwise."""

@@ -14,13 +14,11 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from os import PathLike, fspath
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from cep.caps import Caps
 from cep.clock.reorder import Reorder
@@ -28,7 +26,8 @@ from cep.clock.timers import NEVER
 from cep.compile.program import Program
 from cep.compile.rules import CompiledRules, recompile
 from cep.event import LateEvent
-from cep.event_time import LATEST, parse_time
+from cep.event_time import LATEST
+from cep.given import BadEvent, fields_of, instant, is_event, micros, no_ruleset
 from cep.ingest import Ingest
 from cep.lookup_files import LookupFiles, Reloaded, refresh
 from cep.match import Match
@@ -48,6 +47,7 @@ from cep.sink.leftovers import late_record, reject_record
 from cep.skim import Skimmer
 from cep.source.base import BadRecord, Block, Reject, Source
 from cep.state.store import StateError
+from cep.stats import TOTALS, RuleStats, Stats, Undecided
 
 if TYPE_CHECKING:
     from cep.keeper import Keeper
@@ -64,77 +64,6 @@ OnMatch = Callable[[Match], None]
 
 class ConcurrentUse(RuntimeError):
     """Two threads, or a callback, used one engine at the same time."""
-
-
-class BadEvent(ValueError):
-    """An event that a host gave cannot be used as one; raised only where nobody takes rejects."""
-
-
-@dataclass(slots=True)
-class RuleStats:
-    """Numbers of one rule. `unrouted`: events without a key; `unknown`: failed calls in conditions;
-    `dropped`: runs over a limit, and of them `crowded`: those of keys that held more than a cap of
-    the engine allows; `ended`: runs that `keep` has ended."""
-
-    matches: int = 0
-    timeouts: int = 0
-    suppressed: int = 0
-    unknown: int = 0
-    unrouted: int = 0
-    dropped: int = 0
-    crowded: int = 0
-    ended: int = 0
-    untried: int = 0
-    keys: int = 0
-    first_unknown: str | None = None
-    """What the first failed call was, with its values and why it failed."""
-
-    def add(self, rule: Reporting) -> None:
-        """The numbers of a version of the rule."""
-        self.matches += rule.matches
-        self.timeouts += rule.timeouts
-        self.suppressed += rule.suppressed
-        self.unknown += rule.careful.failures
-        self.first_unknown = self.first_unknown or rule.careful.first
-        self.unrouted += rule.unroutable
-        self.dropped += rule.dropped
-        self.crowded += rule.crowded
-        self.ended += rule.ended
-        self.untried += rule.untried
-        self.keys += rule.keys
-
-
-@dataclass(slots=True)
-class Stats:
-    """Numbers of an engine so far. `repeats`: events that a stream's `dedup` has dropped, counted
-    for each such stream. `clock_us` is the engine clock (None before the first event)."""
-
-    events: int = 0
-    matches: int = 0
-    timeouts: int = 0
-    late: int = 0
-    late_max_us: int = 0
-    rejected: int = 0
-    unknown: int = 0
-    suppressed: int = 0
-    dropped: int = 0
-    repeats: int = 0
-    clock_us: int | None = None
-    per_rule: dict[str, RuleStats] = field(default_factory=dict)
-
-
-_TOTALS = ("matches", "timeouts", "suppressed", "unknown", "dropped")
-"""The numbers of rules that `Stats` has the sums of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """An absence that is still open: the rule, its key, when it would become true."""
-
-    rule: str
-    key: dict[str, Any]
-    deadline_us: int
-    first_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +131,7 @@ class Engine:
         on_match: OnMatch | None = None,
     ) -> None:
         if not isinstance(ruleset, Ruleset):
-            raise TypeError(_no_ruleset(ruleset))
+            raise TypeError(no_ruleset(ruleset))
         self.ruleset = ruleset
         self._on_match = on_match
         self._caps = Caps(max_runs, max_state_bytes)
@@ -215,8 +144,8 @@ class Engine:
         """With state: what the rules are to those that the file was last used with."""
         self.on_originals: Callable[[Sequence[Any]], None] | None = None
         """Looks at the originals of the events that are read from sources."""
-        self.delay = _micros(delay) if delay is not None else ruleset.checked.delay
-        self.delays = {name: _micros(each) for name, each in (delays or {}).items()}
+        self.delay = micros(delay) if delay is not None else ruleset.checked.delay
+        self.delays = {name: micros(each) for name, each in (delays or {}).items()}
         """The delays of sources that have one of their own, by name."""
         self._order: Reorder[Any] = Reorder([self.delay])
         self._names = [""]
@@ -451,10 +380,10 @@ class Engine:
         `time` is microseconds since the epoch, a datetime (UTC where it names no zone) or a text as
         in an event. Raises TypeError for anything else, ValueError for a text that is no time.
         """
-        micros = instant(time)
+        moment = instant(time)
         with self._alone():
-            self._run(self._order.advance(micros))
-            self.program.advance(micros)
+            self._run(self._order.advance(moment))
+            self.program.advance(moment)
             return self._matches(on_match)
 
     def close(self, at_end: str = "undecided", on_match: OnMatch | None = None) -> list[Match]:
@@ -525,7 +454,7 @@ class Engine:
         )
         for rule in self.program.rules:
             stats.per_rule.setdefault(rule.name, RuleStats()).add(rule)
-        for name in _TOTALS:
+        for name in TOTALS:
             now = sum(getattr(one, name) for one in stats.per_rule.values())
             setattr(stats, name, now + self._retired.get(name, 0))
         return stats
@@ -569,7 +498,7 @@ class Engine:
                 done = self._reload_with_state(self.keeper, ruleset, restart)
             done = dataclasses.replace(done, matches=self._handed(done.matches, None))
         now = self.stats
-        for name in _TOTALS:  # what rules have counted that are gone counts on
+        for name in TOTALS:  # what rules have counted that are gone counts on
             lost = getattr(before, name) - getattr(now, name)
             self._retired[name] = self._retired.get(name, 0) + lost
         return done
@@ -846,7 +775,7 @@ class Engine:
                 event = self.ingest.decode(item)
                 event.raw = item
             else:
-                event = self.ingest.shape.from_mapping(_mapping(item))
+                event = self.ingest.shape.from_mapping(fields_of(item))
         except (BadRecord, BadEvent) as error:
             raw = item if isinstance(item, bytes) else repr(item).encode()
             self._reject("", Reject(position, position + 1, str(error), raw))
@@ -954,54 +883,3 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-def is_event(given: Any) -> bool:
-    """Whether this is one event and not several. A pydantic model can be iterated, but is one."""
-    if isinstance(given, Mapping | bytes | str) or hasattr(given, "model_dump"):
-        return True
-    return not isinstance(given, Iterable)
-
-
-def _mapping(item: Any) -> Mapping[str, Any]:
-    """A host's event as a mapping of its fields."""
-    if isinstance(item, Mapping):
-        return item
-    if dataclasses.is_dataclass(item) and not isinstance(item, type):
-        return {f.name: getattr(item, f.name) for f in dataclasses.fields(item)}
-    if hasattr(item, "model_dump"):
-        return item.model_dump()  # type: ignore[no-any-return]
-    if isinstance(item, msgspec.Struct):
-        return msgspec.structs.asdict(item)
-    raise BadEvent(
-        f"an event is a mapping, a dataclass, a model or JSON, not {type(item).__name__}"
-    )
-
-
-def _micros(duration: int | timedelta) -> int:
-    if isinstance(duration, timedelta):
-        return duration // timedelta(microseconds=1)
-    return duration
-
-
-def instant(time: int | datetime | str) -> int:
-    """The microseconds of a time that a host gave."""
-    if isinstance(time, int) and not isinstance(time, bool):
-        return time
-    if not isinstance(time, datetime | str):
-        kind = type(time).__name__
-        raise TypeError(f"a time is microseconds (int), a datetime or a text, not {kind}")
-    micros = parse_time(time)
-    if micros is None:
-        raise ValueError(f"{time!r} is no time; write it like 2026-01-31T12:00:00Z")
-    return micros
-
-
-def _no_ruleset(given: object) -> str:
-    """What to write where an engine was given something else than rules."""
-    if isinstance(given, str | PathLike):
-        path = fspath(given)
-        made = "load" if str(path).endswith(".cep") else "loads"
-        shown = repr(path) if made == "load" else "text"
-        return f"an Engine is made of loaded rules: Engine(cep.{made}({shown}))"
-    return f"an Engine is made of loaded rules (cep.load, cep.loads), not {type(given).__name__}"

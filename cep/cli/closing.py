@@ -10,7 +10,7 @@ from cep.sink.columns import json_text
 from cep.sink.text import printable
 
 if TYPE_CHECKING:
-    from cep.engine import Stats, Undecided
+    from cep.stats import Stats, Undecided
 
 SHOWN = 10
 """Open absences that are listed unless all are asked for."""

@@ -21,10 +21,11 @@ from cep.state.store import OutRow, StateError
 
 if TYPE_CHECKING:
     from cep.cli.session import RunOptions
-    from cep.engine import Engine, Stats
+    from cep.engine import Engine
     from cep.match import Match
     from cep.ruleset import Ruleset
     from cep.source.base import Source, SourceOptions
+    from cep.stats import Stats
 
 SECOND = 1_000_000
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from cep.engine import Stats
+    from cep.stats import Stats
 
 EVERY = 0.1
 """Seconds between two drawings."""

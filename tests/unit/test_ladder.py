@@ -19,7 +19,7 @@ LADDER = [
     {"cep.skim"},
     {"cep.ingest", "cep.positions", "cep.spill"},
     {"cep.sink", "cep.state"},
-    {"cep.caps", "cep.ruleset"},
+    {"cep.caps", "cep.ruleset", "cep.stats"},
     {"cep.lookup_files"},
     {"cep.compile"},
     {"cep.source"},
@@ -28,7 +28,7 @@ LADDER = [
     {"cep.plan"},
     {"cep.match"},
     {"cep.key"},
-    {"cep.event"},
+    {"cep.event", "cep.given"},
     {"cep.event_time"},
     {"dsl"},
 ]
