@@ -34,8 +34,8 @@ from cep.runtime.oldest import first_times
 from cep.runtime.reporting import Reporting, Wake
 from cep.runtime.rule import RuleRun
 from cep.state.snapshot import Memory
-from cep.state.store import Owner, Snapshot, StateText, Store
-from cep.state.values import key_text
+from cep.state.store import Owner, Snapshot, StateRow, Store
+from cep.state.values import key_from_text, key_text
 from dsl.checked import Field, Value
 
 MANY = 50_000
@@ -177,27 +177,30 @@ class Spill:
         return Owner(self.memory.codecs[run.owner].kind, run.owner)
 
     def absences(self) -> Iterator[Absence]:
-        """The open absences of keys that are in the store; they stay there."""
+        """The open absences of keys that are in the store; they stay there. Of a key that has one
+        run, which is all of an absence, its row says so at a glance."""
         waiting = {
             self._owner(run): run
             for run in self.program.rules
             if isinstance(run, RuleRun) and any(slot.deadline for slot in run.plan.slots)
         }
-        for owner, key, text in self._stored(waiting):
+        for owner, row in self._stored_rows(waiting):
             run = waiting[owner]
-            for found, due, first, _ in run.undecided_of(
-                self.memory.codecs[run.owner].decode(key, text)
-            ):
+            if run.plan.is_bare and row.runs == 1 and row.ends_us is not None:
+                yield run, key_from_text(row.key), row.ends_us, row.first_us or 0
+                continue
+            state = self.memory.codecs[run.owner].decode(row.key, row.state or "")
+            for found, due, first, _ in run.undecided_of(state):
                 yield run, found, due, first
 
-    def _stored(self, wanted: Collection[Owner]) -> Iterator[StateText]:
-        """The states of these owners that are in the store and not here."""
+    def _stored_rows(self, wanted: Collection[Owner]) -> Iterator[tuple[Owner, StateRow]]:
+        """The rows of these owners whose keys are not here."""
         colds = {owner: _states(self._runs[owner.name]).cold for owner in wanted}
         if not any(colds.values()):
             return
-        for owner, key, text in self.store.load().states_of(wanted):
-            if hash(key) in colds[owner]:
-                yield owner, key, text
+        for owner, row in self.store.load().rows():
+            if owner in colds and hash(row.key) in colds[owner]:
+                yield owner, row
 
     # ------------------------------------------------------------------ caps
 
@@ -213,8 +216,7 @@ class Spill:
             old = {name for name, times in cold.items() if times and times[0] <= time}
             if not old:
                 continue
-            wanted = self._owner(run)
-            texts = (k for owner, k, _ in self._stored([wanted]) if hash(k) in old)
+            texts = (key for key in self.store.load().keys(self._owner(run)) if hash(key) in old)
             while some := list(islice(texts, PIECE)):
                 self._bring(run, some)
                 yield

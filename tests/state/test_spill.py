@@ -237,8 +237,12 @@ def test_after_the_end_open_absences_of_keys_that_are_away_are_told(tmp_path: Pa
         engine.checkpoint()
         engine.process([event("A", 100 + i, f"u{100 + i}") for i in range(10)])
         assert len(engine.undecided) == 110
+        engine.process([event("A", 200, "u7")])
+        engine.checkpoint()
         assert here(engine) == 0
-    assert [open.key["u"] for open in engine.undecided] == [f"u{i}" for i in range(110)]
+    expected = [(f"u{i}", START + i) for i in range(110)] + [("u7", START + 200)]
+    found = [(o.key["u"], o.first_us // 1_000_000, o.deadline_us) for o in engine.undecided]
+    assert found == [(u, first, (first + 3600) * 1_000_000) for u, first in expected]
 
 
 def test_after_a_fault_open_absences_of_keys_that_are_away_are_told(tmp_path: Path) -> None:
