@@ -13,8 +13,8 @@ comma. Rows that are not UTF-8 are rejected.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, compress, repeat
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, chain, repeat
 from typing import Any, cast
 
 from cep.event import Deferred
@@ -43,15 +43,15 @@ class Delimited:
         while feed.next_block():
             block = Block(None, [], [], feed.offset, feed.number, [], [])
             while table is None and feed.has_lines():
-                table = self._read_row(rows, feed, table, block)
+                table = self._read_row(rows, feed, table, block, delimiter)
             feed.leave_out_what_was_read()
             if table is not None and not block.rejects:
-                plain = _read_plain(feed, table, delimiter)
+                plain = _read_plain(feed, table)
                 if plain is not None:
                     yield plain
                     continue
             while feed.has_lines():
-                table = self._read_row(rows, feed, table, block)
+                table = self._read_row(rows, feed, table, block, delimiter)
             block.rejects += feed.take_rejects()
             block.end, block.end_line = feed.offset, feed.number
             yield block
@@ -67,10 +67,15 @@ class Delimited:
             header = None
         finally:
             lines.close()
-        return _Table(header, self.input) if header else None
+        return _Table(header, delimiter, self.input) if header else None
 
     def _read_row(
-        self, rows: Iterator[list[str]], feed: _Feed, table: _Table | None, block: Block
+        self,
+        rows: Iterator[list[str]],
+        feed: _Feed,
+        table: _Table | None,
+        block: Block,
+        delimiter: str,
     ) -> _Table | None:
         """Takes one row, with care; gives the table, which the first row makes."""
         feed.begin_record()
@@ -80,7 +85,7 @@ class Delimited:
             if not row:
                 return table
             if table is None:
-                return _Table(row, self.input)
+                return _Table(row, delimiter, self.input)
             if row != table.header:
                 _add(block, feed, table.read(row))
         except (BadRecord, csv.Error) as error:
@@ -89,14 +94,13 @@ class Delimited:
         return table
 
 
-def _read_plain(feed: _Feed, table: _Table, delimiter: str) -> Block | None:
+def _read_plain(feed: _Feed, table: _Table) -> Block | None:
     """A whole block at once, by functions written in C; None where a row of it needs care."""
     lines = feed.lines
     if not lines or lines[-1].count(b'"') % 2:
         return None
     try:
-        texts = _split(lines, delimiter, table.width)
-        rows = table.read_all(texts, lines, delimiter) if texts is not None else None
+        rows = table.read_all(lines)
     except (ValueError, csv.Error):
         return None
     if rows is None:
@@ -108,29 +112,6 @@ def _read_plain(feed: _Feed, table: _Table, delimiter: str) -> Block | None:
     block.end, block.end_line = offsets[-1], end
     feed.lines = []
     return block
-
-
-def _split(lines: list[bytes], delimiter: str, width: int) -> list[str] | None:
-    """The cells of all lines, one after the other; None where some line has not `width` of them.
-
-    Where nothing is quoted, taking texts apart is what a CSV reader does, in less time; it has a
-    say of its own on empty lines and on cells that are too long.
-    """
-    text = b"".join(lines).decode("utf-8").removesuffix("\n")
-    plain = text if "\r" not in text else text.removesuffix("\r").replace("\r\n", "\n")
-    is_short = max(map(len, lines)) <= csv.field_size_limit()
-    if '"' not in plain and "\r" not in plain and is_short and width > 1:
-        # Line breaks become cells, which stand in the right places if all rows are of one width.
-        cells = plain.replace("\n", f"{delimiter}\n{delimiter}").split(delimiter)
-        breaks = cells[width :: width + 1]
-        if len(cells) != len(lines) * (width + 1) - 1 or breaks.count("\n") != len(lines) - 1:
-            return None
-        del cells[width :: width + 1]
-        return cells
-    rows = list(csv.reader(text.split("\n"), delimiter=delimiter))
-    if len(rows) != len(lines) or set(map(len, rows)) != {width}:
-        return None
-    return list(chain.from_iterable(rows))
 
 
 def find_delimiter(header: str) -> str:
@@ -217,16 +198,23 @@ class _Feed:
 class _Table:
     """The columns of a file: their names, which of them are wanted, how they become values."""
 
-    def __init__(self, header: list[str], opened: Opened) -> None:
+    def __init__(self, header: list[str], delimiter: str, opened: Opened) -> None:
         self.header = header
         self.width = len(header)
+        self.delimiter = delimiter
         wanted, types = opened.options.wanted, opened.options.types
         self.columns = {
             name: (index, Column(types.get(name, "any")))
             for index, name in enumerate(column_names(header))
             if wanted is None or name in wanted
         }
+        self.reach = 1
+        """How many columns from the left are looked at in all rows."""
         self._refusing = [name for name in self.columns if types.get(name) in ("number", "bool")]
+        self._breaks = delimiter.encode() * (self.width - 1) + b"\n"
+        self._others = bytes(set(range(256)) - set(self._breaks))
+        self._header_line = delimiter.join(header).encode()
+        self._header_lines = {self._header_line + end for end in (b"", b"\n", b"\r\n")}
 
     def read(self, row: list[str]) -> Record:
         """The record of one row; `BadRecord` where its width or a value does not fit."""
@@ -239,59 +227,116 @@ class _Table:
                 record[name] = value
         return record
 
-    def read_all(self, texts: list[str], lines: list[bytes], delimiter: str) -> Rows | None:
-        """The rows of lines, one on each; `BadRecord` where a value does not fit, None where one of
-        them is a header. `texts` are their cells."""
-        if self.header[0] in texts[:: self.width]:
-            starts = range(0, len(texts), self.width)
-            if any(texts[start : start + self.width] == self.header for start in starts):
+    def read_line(self, line: bytes) -> Record:
+        """The record on one line."""
+        return self.read(next(csv.reader([line.decode("utf-8")], delimiter=self.delimiter)))
+
+    def read_all(self, lines: list[bytes]) -> Rows | None:
+        """The rows of lines, one on each; `ValueError` where a value does not fit, None where one
+        of them is a header or has another width."""
+        data = b"".join(lines)
+        if not data.isascii():
+            data.decode("utf-8")
+        texts = None
+        if not self._is_plain(lines, data):
+            texts = self._read_quoted(data)
+            if texts is None or len(texts) != len(lines) * self.width or self._heads(texts):
                 return None
-
-        def record(line: bytes) -> Record:
-            return self.read(next(csv.reader([line.decode("utf-8")], delimiter=delimiter)))
-
-        rows = _Cells(self.columns, texts, self.width, range(len(lines)), lines, record)
+        elif self._header_line in data and not self._header_lines.isdisjoint(lines):
+            return None
+        rows = _Cells(self, lines, range(len(lines)), texts, self.width)
         for name in self._refusing:
             rows.column(name)
         return rows
 
+    def _is_plain(self, lines: list[bytes], data: bytes) -> bool:
+        """Whether taking texts apart is what a CSV reader does: nothing is quoted, and all rows are
+        of one width. It has a say of its own on empty lines and on cells that are too long."""
+        if b'"' in data or self.width == 1:
+            return False
+        if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+            return False
+        if len(data) > csv.field_size_limit() < max(map(len, lines)):
+            return False
+        breaks = data.translate(None, self._others)
+        return breaks + b"\n" * (data[-1:] != b"\n") == self._breaks * len(lines)
+
+    def _read_quoted(self, data: bytes) -> list[str] | None:
+        """The cells of all rows, one after the other; None where some row has another width."""
+        text = data.decode("utf-8").removesuffix("\n")
+        rows = list(csv.reader(text.split("\n"), delimiter=self.delimiter))
+        return list(chain.from_iterable(rows)) if set(map(len, rows)) == {self.width} else None
+
+    def _heads(self, texts: list[str]) -> bool:
+        """Whether one of the rows with these cells is the header."""
+        if self.header[0] not in texts[:: self.width]:
+            return False
+        starts = range(0, len(texts), self.width)
+        return any(texts[start : start + self.width] == self.header for start in starts)
+
+    def take_apart(self, lines: Iterable[bytes]) -> list[str]:
+        """The cells of plain lines, row after row; each line break is a cell, too."""
+        text = b"".join(lines).decode("utf-8").replace("\r\n", "\n")
+        return text.replace("\n", f"{self.delimiter}\n{self.delimiter}").split(self.delimiter)
+
 
 class _Cells(Rows):
-    """Rows of which columns are made when they are asked for. `texts` has their cells, row after
-    row, `width` for each; `record` makes a record of a line of the block."""
+    """Rows of which columns are made when they are asked for.
+
+    `lines` are those of the block, `places` says on which of them the rows are. `texts` has their
+    cells where they are known, row after row, `stride` for each: lines are taken apart as late and
+    as little as possible.
+    """
 
     def __init__(
         self,
-        columns: Mapping[str, tuple[int, Column]],
-        texts: list[str],
-        width: int,
-        places: Sequence[int],
+        table: _Table,
         lines: Sequence[bytes],
-        record: Callable[[bytes], Record],
+        places: Sequence[int],
+        texts: list[str] | None,
+        stride: int,
     ) -> None:
         self.places = places
+        self._table = table
         self._lines = lines
-        self._make = record
-        self._columns = columns
         self._texts = texts
-        self._width = width
+        self._stride = stride
+        self._begun: list[list[bytes]] = []
+        """The first cells of each line, and the rest of it."""
         self._known: dict[str, list[object]] = {}
 
     @property
     def names(self) -> Sequence[str]:
-        return list(self._columns)
+        return list(self._table.columns)
 
     def column(self, name: str) -> Sequence[object]:
         if name not in self._known:
-            index, column = self._columns[name]
-            self._known[name] = column.values(self._texts[index :: self._width])
+            index, column = self._table.columns[name]
+            self._known[name] = column.values(self._cells(index))
         return self._known[name]
 
+    def _cells(self, index: int) -> list[str]:
+        if self._texts is None:
+            self._texts = self._table.take_apart(map(self._lines.__getitem__, self.places))
+            self._stride = self._table.width + 1
+        return self._texts[index :: self._stride][: len(self.places)]
+
+    def _raw(self, index: int) -> list[bytes] | list[str]:
+        """The cells of a column, as they are found first."""
+        table = self._table
+        table.reach = max(table.reach, index + 1)
+        if self._texts is not None or 2 * table.reach > table.width + 1:
+            return self._cells(index)
+        if not self._begun or len(self._begun[0]) <= table.reach:
+            delimiter, reach = table.delimiter.encode(), table.reach
+            self._begun = [self._lines[place].split(delimiter, reach) for place in self.places]
+        return [cells[index] for cells in self._begun]
+
     def rising(self, name: str) -> Rising | None:
-        index, column = self._columns[name]
-        texts = self._texts[index :: self._width]
-        if column.reads_numbers and are_rising(texts):
-            return Rising(int(texts[0]), int(texts[-1]))
+        index, column = self._table.columns[name]
+        cells = self._raw(index)
+        if column.reads_numbers and are_rising(cells):
+            return Rising(int(cells[0]), int(cells[-1]))
         values: Any = self.column(name)
         if set(map(type, values)) != {int} or values != sorted(values):
             return None
@@ -301,21 +346,29 @@ class _Cells(Rows):
         return cast("Sequence[int]", self.column(name))
 
     def only(self, name: str, values: Collection[object]) -> Rows:
-        column = self.column(name)
-        return self.at(list(compress(range(len(column)), map(values.__contains__, column))))
+        index, column = self._table.columns[name]
+        cells: Sequence[bytes | str] = self._raw(index)
+        fitting = {cell for cell in set(cells) if column.value(_text(cell)) in values}
+        return self.at([i for i, cell in enumerate(cells) if cell in fitting] if fitting else [])
 
     def at(self, indices: Sequence[int]) -> Rows:
         if len(indices) == len(self):
             return self
-        texts, width = [], self._width
-        for index in indices:
-            texts += self._texts[index * width : (index + 1) * width]
         places = [self.places[index] for index in indices]
-        return _Cells(self._columns, texts, width, places, self._lines, self._make)
+        if self._texts is None:
+            return _Cells(self._table, self._lines, places, None, 0)
+        texts, stride = list[str](), self._stride
+        for index in indices:
+            texts += self._texts[index * stride : (index + 1) * stride]
+        return _Cells(self._table, self._lines, places, texts, stride)
 
     def originals(self) -> Sequence[Any]:
         lines = map(self._lines.__getitem__, self.places)
-        return list(map(_Line, repeat(self._make), lines))
+        return list(map(_Line, repeat(self._table.read_line), lines))
+
+
+def _text(cell: bytes | str) -> str:
+    return cell if isinstance(cell, str) else cell.decode("utf-8")
 
 
 class _Line(Deferred, gc=False):

@@ -84,17 +84,18 @@ def _are_whole(joined: str, texts: Sequence[str]) -> bool:
     return _ALL_WHOLE.fullmatch(joined) is not None
 
 
-def are_rising(texts: Sequence[str]) -> bool:
+def are_rising(texts: Sequence[str] | Sequence[bytes]) -> bool:
     """Whether these are whole numbers of as many digits, in canonical form, none less than the one
     before it: the order of such texts is that of the numbers.
 
-    >>> are_rising(["17", "17", "18"]), are_rising(["9", "10"]), are_rising(["07", "08"])
+    >>> are_rising(["17", "17", "18"]), are_rising(["9", "10"]), are_rising([b"07", b"08"])
     (True, False, False)
     """
     first = texts[0]
-    if not 0 < len(first) < 19 or first[0] == "0" or len(set(map(len, texts))) > 1:
+    if not 0 < len(first) < 19 or first[:1] in ("0", b"0") or len(set(map(len, texts))) > 1:
         return False
-    return "".join(texts).encode().isdigit() and texts == sorted(texts)
+    digits: str | bytes = first[:0].join(texts)  # type: ignore[arg-type]
+    return digits.isascii() and digits.isdigit() and texts == sorted(texts)
 
 
 def as_number(text: str) -> object:

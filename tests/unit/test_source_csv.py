@@ -181,3 +181,36 @@ def test_no_stated_number(text: str) -> None:
 def test_stated_values() -> None:
     assert [as_number(text) for text in ("007", " 5 ", "+1", "1e3", "")] == [7, 5, 1, 1000.0, None]
     assert [as_bool(text) for text in ("1", "No", " TRUE ", "")] == [True, False, True, None]
+
+
+def test_blocks_are_taken_apart_as_far_as_needed(tmp_path: Path) -> None:
+    """Whatever is asked for first, a column and the rows chosen by it are the same."""
+    lines = [f"{i},{'AB'[i % 2]},u{i % 3},{i}.5,é{i}" for i in range(100, 150)]
+    texts = {
+        "plain": "\n".join(["t,type,user,x,text", *lines]) + "\n",
+        "crlf": "\r\n".join(["t,type,user,x,text", *lines]) + "\r\n",
+        "quoted": "\n".join(["t,type,user,x,text", *lines, '150,"A","u0",150.5,é150']) + "\n",
+    }
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_bytes(text.encode())
+        for first in ("t", "type", "x", "text"):
+            (block,) = open_source(str(path)).blocks()
+            rows = block.rows
+            assert rows is not None, name
+            assert (rows.rising(first) is not None) == (first == "t")
+            chosen = rows.only("type", {"A", 7})
+            expected = range(100, 151 if name == "quoted" else 150, 2)
+            assert chosen.whole("t") == list(expected), name
+            assert chosen.column("text") == [f"é{i}" for i in expected]
+            assert [row.record()["x"] for row in chosen.originals()] == [i + 0.5 for i in expected]
+            assert list(chosen.at([1]))[0]["user"] == f"u{102 % 3}"
+            assert rows.only("type", {"C"}).column("t") == []
+            assert rows.column("text") == [f"é{i}" for i in range(100, 100 + len(rows))]
+
+
+def test_a_header_in_the_middle_is_seen_with_its_blanks(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,b \n1,2\na,b \na,b\n3,4\n")
+    records = [record for block in open_source(str(path)).blocks() for record in block.ready]
+    assert records == [{"a": 1, "b": 2}, {"a": "a", "b": "b"}, {"a": 3, "b": 4}]
