@@ -75,7 +75,8 @@ from cep.runtime.window_rule import WindowRun
 from cep.state import segments
 from cep.state.bare_codec import BEGIN, BareCodec
 from cep.state.event_codec import DecodeLine, Event, EventCodec
-from cep.state.segments import Draft, History, Reading
+from cep.state.segments import Draft, History
+from cep.state.segments_reading import Reading
 from cep.state.store import StateError, StateRow
 from cep.state.values import (
     exact_key,
