@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from cep.runtime import aggregates
 from cep.runtime.aggregates import factory
 from cep.runtime.careful import Careful
+from cep.runtime.window_grid import Grid
 from cep.runtime.windows import (
     NEVER,
     Buckets,
     Closing,
-    Grid,
     Panes,
     Sliding,
     Window,
