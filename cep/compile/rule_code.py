@@ -65,7 +65,7 @@ def write_rule(automaton: Automaton, entries: Sequence[Entry], around: Surroundi
         if automaton.is_strict_row:
             w("found = run.found")
         w(f"{DURABLE}touch = run.touch")
-        for line in (module.tallies.text() + handlers.text()).splitlines():
+        for line in (module.helpers.text() + handlers.text()).splitlines():
             w(line)
         if automaton.rule.keys_from is not None:
             w("run.opens_expected = expected")

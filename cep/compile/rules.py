@@ -34,6 +34,7 @@ from cep.plan.dispatch import Dispatch, dispatch, mentioned
 from cep.plan.fingerprint import Fingerprint, fingerprint, meaning
 from cep.plan.limits import MOST_NODES
 from cep.plan.states import (
+    closes_late,
     group_bounds,
     in_order,
     most_runs,
@@ -368,6 +369,7 @@ def _plan(automaton: Automaton, shape: EventShape) -> RulePlan | WindowRulePlan:
         most_runs=most_runs(automaton),
         most_nodes=MOST_NODES,
         one_run_each=one_run_each(automaton),
+        closes_late=closes_late(automaton),
     )
 
 

@@ -38,9 +38,11 @@ def add_states(automaton: Automaton) -> None:
     _find_bound(automaton)
     _find_variables(automaton)
     _rank(automaton)
-    alone = any(_each_start_ends_alone(automaton, state) for state in automaton.states)
     for state in automaton.states:
-        state.form, state.hash_variable = ("list", None) if alone else _form(automaton, state)
+        state.form, state.hash_variable = _form(automaton, state)
+    if any(_each_start_ends_alone(automaton, state) for state in automaton.states):
+        for state in automaton.states:
+            state.form, state.hash_variable = "list", None
     _find_single(automaton)
     find_paths(automaton)
 
@@ -489,7 +491,8 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
         or rule.keep is not None
         or rule.timeout_alert is not None
         or bool(rule.timeout_emit)
-        or (close is not None and close.on_end and not _is_one_loop(automaton))
+        # A run that is kept by itself would be complete when its newest first event is over.
+        or (close is not None and close.on_end and state.form == "list")
         or (
             deadline is not None
             and (
@@ -500,12 +503,6 @@ def _each_start_ends_alone(automaton: Automaton, state: State) -> bool:
             )
         )
     )
-
-
-def _is_one_loop(automaton: Automaton) -> bool:
-    """Whether runs wait in one place only. Else the oldest of a group may come to where it is
-    complete only after the key was last woken, and would be late."""
-    return len(automaton.states) == 1
 
 
 def _timed_absences(state: State) -> list[Absence]:
@@ -554,6 +551,14 @@ def group_bounds(automaton: Automaton, state: State) -> tuple[tuple[int, int], .
         group, within = position.group_start
         bounds.append((state.variables.index(Variable(str(group), "began")), within))
     return tuple(bounds)
+
+
+def closes_late(automaton: Automaton) -> bool:
+    """Whether a group may come to a place where its runs are complete when their time is over, so
+    that the oldest of it is due before what was known to be due next."""
+    closing = any(s.key.close is not None and s.key.close.on_end for s in automaton.states)
+    grouped = any(state.form in ("one", "hash") for state in automaton.states)
+    return closing and grouped and len(automaton.states) > 1
 
 
 def in_order(automaton: Automaton, state: State) -> bool:

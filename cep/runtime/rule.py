@@ -99,6 +99,8 @@ class RulePlan:
     """Most nodes that a key may hold, where they are counted."""
     one_run_each: bool
     """Whether a first event never has more than one run."""
+    closes_late: bool
+    """Whether groups come to where their runs are complete when their time is over."""
     is_strict_row: bool = False
 
     @property
@@ -551,7 +553,7 @@ class RuleRun(Reporting):
         if self.plan.timeouts:
             self._time_out(state, at)
         self._expire(state, now)
-        due = self._next_due(state)
+        due = self._next_due(state, now)
         if due is not None:
             self.arm(state, max(due, now + 1))
         elif not self.holds(state):
@@ -641,6 +643,15 @@ class RuleRun(Reporting):
         else:
             self.arm(state, max(self.bucket(newest + self._life) + 1, now + 1))
 
+    def begin_closing(self, state: Any, time: int) -> None:
+        """Groups have come to where their runs are complete when their time is over, and none was
+        there: what was over before is taken out, and the key is woken for the oldest of the rest.
+        From then on it is woken for each, so that none comes there too late."""
+        self._expire(state, time)
+        due = self._next_due(state, time)
+        if due is not None:
+            self.arm(state, due)
+
     def rearm(self, clock: int) -> None:
         """The rule's constants have changed: each key is woken when something is due by them, at
         the next tick after `clock` where that should have been before."""
@@ -648,7 +659,7 @@ class RuleRun(Reporting):
             for index, slot in enumerate(self.plan.slots):
                 if slot.in_order and (held := held_in(state, slot)):
                     self.sorted(held, index)
-            due = self._next_due(state)
+            due = self._next_due(state, clock)
             if due is not None and (not state.wake or due < state.wake):
                 if state.epoch != self.epoch:
                     self.touch(state)
@@ -677,10 +688,12 @@ class RuleRun(Reporting):
         """Loops that are kept in groups: of these runs those are complete whose time is over."""
         if self.plan.within is None:
             return
-        high = at - self.plan.within
-        starts = Complete(finals, None, self.plan.layout, state, high).starts()
+        high, low = at - self.plan.within, None
+        if self.plan.closes_late:  # what was over before the last event came is not taken out yet
+            low = max(node[EVENT].t for node in finals) - self.plan.within
+        starts = Complete(finals, low, self.plan.layout, state, high).starts()
         if starts:
-            self._decide(state, at, finals, None, high)
+            self._decide(state, at, finals, low, high)
             state.floor = max(state.floor, starts[-1][NUMBER])
             self.sweep(state)
 
@@ -824,9 +837,14 @@ class RuleRun(Reporting):
     def _starts(self, state: Any) -> set[int]:
         return {run[NEWEST_START] for slot in self.plan.slots for run in held_in(state, slot) or ()}
 
-    def _next_due(self, state: Any) -> int | None:
-        """The next moment at which something is due for the key."""
+    def _next_due(self, state: Any, now: int) -> int | None:
+        """The next moment at which something is due for the key, where all is done that was by
+        `now`."""
         dues: list[int] = []
+        if self.plan.closes_late and any(
+            slot.closes and getattr(state, slot.name) for slot in self.plan.slots
+        ):
+            dues += self._oldest_end(state, now)
         for slot in self.plan.slots:
             held = held_in(state, slot)
             if not held:
@@ -838,9 +856,11 @@ class RuleRun(Reporting):
                     dues.append(first + 1)
                 continue
             ends = [end for end in self._ends(held, slot) if end is not None]
-            if ends and slot.closes_together:
+            if ends and slot.closes_together and not self.plan.closes_late:
                 ends = self._closing_ends(state, held, slot)
-            if ends:
+            if ends and self.plan.closes_late and slot.grouped:
+                dues.append(self.bucket(max(ends)) + 1)
+            elif ends:
                 # To clean up, it is enough to come when the newest run is over: what is older is
                 # then dropped too, so a busy key is visited once, and holds two windows at most.
                 dues.append((min(ends) if self._exact else self.bucket(max(ends))) + 1)
@@ -892,6 +912,14 @@ class RuleRun(Reporting):
         if self.plan.is_bare:
             return max([bare.newest(held) for _, held in filled], default=None)
         return max([max(_newest(held_in(state, slot), slot)) for slot, _ in filled], default=None)
+
+    def _oldest_end(self, state: Any, now: int) -> list[int]:
+        """When the time of the oldest first event of a key is over that is not so by `now`,
+        wherever its runs wait; [] where there is none."""
+        if self.plan.within is None:
+            return []
+        ends = (start[NEWEST_TIME] + self.plan.within for start in self.first_events(state))
+        return [end + 1 for end in ends if end >= now][:1]
 
     def _closing_ends(self, state: Any, held: Any, slot: Slot) -> list[int]:
         """When the oldest run of a group is complete that closes when its time is over."""
@@ -971,7 +999,7 @@ class RuleRun(Reporting):
         for key, state in self.states.items():
             assert state.key == key, "a state knows its key"
             assert self.holds(state) or state.wake, "an empty state waits to be deleted"
-            due = self._next_due(state)
+            due = self._next_due(state, -NEVER)
             if due is not None:
                 assert state.wake, f"{self.name} {key}: something is due but nothing will wake it"
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 import cep
+from cep.cli.session import rare_collection
 from cep.clock.timers import NEVER
 from cep.compile.program import Program
 
@@ -583,7 +584,8 @@ def hostile_work(setting: Setting) -> Iterator[Row]:
     """Rules and events whose runs would multiply: what they cost, and whether a cap stops them."""
     rules = questions.load(questions.W2)
     path = data.ensure(setting.folder, "w1-quick")
-    dense = once(in_process(rules, decoded(rules, path))()).seconds
+    with rare_collection():
+        dense = once(in_process(rules, decoded(rules, path))()).seconds
     events = data.FILES["w1-quick"].events
     yield from hostile.rows(10_000 if setting.quick else 100_000, dense / events * 1e6)
 

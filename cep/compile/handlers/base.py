@@ -50,7 +50,7 @@ class RuleModule:
         self.automaton = automaton
         self.around = around
         self.tracked = tracked(automaton)
-        self.tallies = Writer()
+        self.helpers = Writer()
         self._names: dict[Tally, str] = {}
 
     def tally(self, value: Tally | OwnAggregate, bound: bool) -> str:
@@ -61,12 +61,12 @@ class RuleModule:
         if value not in self._names:
             name = self._names[value] = f"tally_{len(self._names)}"
             step = self.automaton.steps.index(value.aggregate.step)
-            with self.tallies.block(f"def {name}(nd):"):
+            with self.helpers.block(f"def {name}(nd):"):
                 code = aggregate_code(
                     value.aggregate, value.aggregate.argument, "events", self.around
                 )
-                self.tallies(f"events = run.events_of_step(nd, {step})")
-                self.tallies(f"return {code}")
+                self.helpers(f"events = run.events_of_step(nd, {step})")
+                self.helpers(f"return {code}")
         return f"{self._names[value]}({'nd' if bound else 'None'})"
 
 
@@ -149,11 +149,14 @@ class HandlerBase:
         if not conditions:
             self.w(f"{name} = {code}")
             return
-        slow = " and ".join(f"{careful(c, self.env)} is True" for c in conditions)
         with self.w.block("try:"):
             self.w(f"{name} = {code}")
         with self.w.block("except Exception:"):
-            self.w(f"{name} = {before}{slow}")
+            self.w(f"{name} = {before}{self._slowly(conditions)}")
+
+    def _slowly(self, conditions: Iterable[Value]) -> str:
+        """Code of the same conditions in their careful form."""
+        return " and ".join(f"{careful(c, self.env)} is True" for c in conditions)
 
     def _may_complete(self) -> bool:
         """Whether an event of this kind can complete a run."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import nullcontext
 
 from cep.compile.environment import EventEnv
@@ -18,6 +19,7 @@ from cep.compile.handlers.strict_row import StrictRow
 from cep.compile.writer import Writer
 from cep.plan.automaton import Edge, Position
 from cep.plan.dispatch import Entry
+from cep.plan.states import closes_late
 from dsl.checked import Comparison, Const, Field, Value
 
 NO_EVENT = Entry(-1, None, None, {}, {})
@@ -188,6 +190,9 @@ class Handler(Closing, StrictRow):
 
     def _move(self, openings: list[Edge]) -> None:
         """What becomes of the runs of the key, and whether the event opens one."""
+        closing = self._closing()
+        if closing:
+            self.w(f"none_closes = {' and '.join(f'{slot} is None' for slot in closing)}")
         self._unless()
         self._absences()
         self._untils()
@@ -226,38 +231,59 @@ class Handler(Closing, StrictRow):
             self._membership_test()
 
     def _look_up(self) -> None:
-        """`hits0 = …`: the numbers of the atoms whose constant a field equals, where many compare
-        it with one. Values that cannot be looked up are compared with each."""
+        """`hits0 = …`: the numbers of the atoms that the event fits, of many that compare a field
+        with a constant first: only where the constant is right more is asked. Values that cannot be
+        looked up are compared with each."""
         by_field: dict[str, dict[int, Const]] = {}
         for index in self.entry.atoms:
             known = self._equality_with_constant(index)
             if known is not None:
                 by_field.setdefault(known[0], {})[index] = known[1]
         for field, constants in by_field.items():
-            if len(constants) <= MANY_EQUALITIES:
-                continue
-            name = f"hits{len(self.hits)}"
-            self.hits[name] = list(constants)
-            table: dict[object, set[int]] = {}
-            for index, constant in constants.items():
-                table.setdefault(constant.value, set()).add(index)
-                self.tests[index] = f"{index} in {name}"
-            found = {value: frozenset(atoms) for value, atoms in table.items()}
-            get, none = self.env.constant(found.get), self.env.constant(frozenset())
-            each = [
-                f"({index}, {careful(self.entry.filters[index][0], self.env)})"
-                for index in constants
-            ]
-            with self.w.block("try:"):
-                self.w(f"{name} = {get}({field}, {none})")
-            with self.w.block("except Exception:"):
-                self.w(f"{name} = {{i for i, fits in ({', '.join(each)}) if fits is True}}")
+            if len(constants) > MANY_EQUALITIES:
+                self._look_up_in(field, constants)
+
+    def _look_up_in(self, field: str, constants: Mapping[int, Const]) -> None:
+        name = f"hits{len(self.hits)}"
+        self.hits[name] = list(constants)
+        table: dict[object, set[int]] = {}
+        for index, constant in constants.items():
+            table.setdefault(constant.value, set()).add(index)
+            self.tests[index] = f"{index} in {name}"
+        found = {value: frozenset(atoms) for value, atoms in table.items()}
+        get, none = self.env.constant(found.get), self.env.constant(frozenset())
+        others = self._others(name, [i for i in constants if len(self.entry.filters[i]) > 1])
+        each = [f"({i}, {self._slowly(self.entry.filters[i])})" for i in constants]
+        with self.w.block("try:"):
+            self.w(f"{name} = {get}({field}, {none})")
+            if others:
+                with self.w.block(f"if {name}:"):
+                    self.w(f"{name} = {{i for i in {name} if i not in {others} or {others}[i](e)}}")
+        with self.w.block("except Exception:"):
+            self.w(f"{name} = {{i for i, fits in ({', '.join(each)}) if fits}}")
+
+    def _others(self, name: str, atoms: list[int]) -> str:
+        """The name of a dict with a function for each of these atoms: whether an event fits by its
+        other conditions; "" for none."""
+        if not atoms:
+            return ""
+        w, end = self.module.helpers, f"{self.entry.number}_{name}"
+        for index in atoms:
+            rest = self.entry.filters[index][1:]
+            with w.block(f"def fits_{end}_{index}(e):"):
+                w("t = e.t")
+                with w.block("try:"):
+                    w(f"return {self._conjunction(rest)}")
+                with w.block("except Exception:"):
+                    w(f"return {self._slowly(rest)}")
+        w(f"others_{end} = {{{', '.join(f'{i}: fits_{end}_{i}' for i in atoms)}}}")
+        return f"others_{end}"
 
     def _equality_with_constant(self, index: int) -> tuple[str, Const] | None:
-        """Code of a field and the constant that an atom compares it with, if that is all it asks
-        and the values are compared as they stand."""
+        """Code of a field and the constant that an atom compares it with, if it asks that first and
+        the values are compared as they stand."""
         conditions = self.entry.filters[index]
-        if len(conditions) != 1 or not isinstance(conditions[0], Comparison):
+        if not conditions or not isinstance(conditions[0], Comparison):
             return None
         asked = conditions[0]
         for field, constant in ((asked.left, asked.right), (asked.right, asked.left)):
@@ -385,6 +411,14 @@ class Handler(Closing, StrictRow):
                 self.w(f"st.q{i} = t")
                 self.w(f"arm(st, t + {(absence.within or 0) + 1})")
 
+    def _closing(self) -> list[str]:
+        """The slots of which the key is looked at when something has come into the first of them,
+        to find out when the oldest of it is due."""
+        if not closes_late(self.a):
+            return []
+        closing = [s for s in self.a.states if s.key.close is not None and s.key.close.on_end]
+        return [f"st.s{state.index}" for state in closing]
+
     def _made_together(self) -> str:
         """Code of the most nodes that an event of this kind makes, but for those of runs and groups
         that are asked one by one."""
@@ -428,6 +462,9 @@ class Handler(Closing, StrictRow):
             self._atom(edge) in self.tests for edge in self.a.openings
         ):
             w("run.limit(st, t)")
+        if closing := self._closing():
+            with w.block(f"if none_closes and ({' or '.join(closing)}):"):
+                w("run.begin_closing(st, t)")
         if self.tests_one_by_one:
             with w.block("if crowded:"):
                 w("run.thin_out(st)")
