@@ -85,5 +85,4 @@ class Rows(Sequence[Record]):
     def __getitem__(self, index: int | slice) -> Record | Sequence[Record]:
         if isinstance(index, slice):
             return self.at(range(len(self))[index])
-        cells = ((name, self.column(name)[index]) for name in self.names)
-        return {name: cell for name, cell in cells if cell is not None}
+        return next(iter(self.at([range(len(self))[index]])))
