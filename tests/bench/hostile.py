@@ -147,7 +147,7 @@ def measure(case: Case, number: int) -> Outcome:
         micros=seconds / done * 1e6,
         bytes=_peak() - before,
         found=found,
-        stopped=run.crowded + run.untried,
+        stopped=run.dropped + run.untried,
     )
 
 
