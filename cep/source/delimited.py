@@ -301,8 +301,9 @@ class _Cells(Rows):
         self._lines = lines
         self._texts = texts
         self._stride = stride
-        self._begun: list[list[bytes]] = []
-        """The first cells of each line, and the rest of it."""
+        self._begun: list[bytes] = []
+        self._begun_to = 0
+        """The first so many cells of each line, and the rest of it."""
         self._known: dict[str, list[object]] = {}
 
     @property
@@ -327,10 +328,12 @@ class _Cells(Rows):
         table.reach = max(table.reach, index + 1)
         if self._texts is not None or 2 * table.reach > table.width + 1:
             return self._cells(index)
-        if not self._begun or len(self._begun[0]) <= table.reach:
-            delimiter, reach = table.delimiter.encode(), table.reach
-            self._begun = [self._lines[place].split(delimiter, reach) for place in self.places]
-        return [cells[index] for cells in self._begun]
+        if self._begun_to < table.reach:
+            self._begun_to, delimiter = table.reach, table.delimiter.encode()
+            lines = map(self._lines.__getitem__, self.places)
+            # The list of each line is gone at once: the collector of garbage never sees it.
+            self._begun = [cell for line in lines for cell in line.split(delimiter, self._begun_to)]
+        return self._begun[index :: self._begun_to + 1]
 
     def rising(self, name: str) -> Rising | None:
         index, column = self._table.columns[name]
