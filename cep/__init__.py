@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cep.engine import ConcurrentUse, Engine
     from cep.event import LateEvent
     from cep.extend import HostFunction, function
-    from cep.given import BadEvent
     from cep.lookup_files import Reloaded
     from cep.match import Match
     from cep.reading import run_sources
@@ -43,7 +42,6 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AsyncEngine": "cep.async_engine",
-    "BadEvent": "cep.given",
     "ConcurrentUse": "cep.engine",
     "Diagnostic": "dsl.diagnostics",
     "Engine": "cep.engine",
@@ -66,7 +64,6 @@ _HOMES = {
 
 __all__ = [
     "AsyncEngine",
-    "BadEvent",
     "ConcurrentUse",
     "Diagnostic",
     "Engine",

@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from cep.engine import Engine
+from cep.event import LateEvent
 from cep.given import instant, is_event
 from cep.match import Match
 from cep.ruleset import Ruleset
+from cep.source.base import Reject
 from cep.state.store import StateError
 from cep.stats import Stats, Undecided
+
+if TYPE_CHECKING:
+    from cep.state.change import RuleChange
 
 ROOM = 10_000
 """Events, and matches, that may wait, unless told otherwise."""
@@ -59,14 +65,25 @@ class AsyncEngine:
     'ann'
 
     `options` are those of `Engine` but `on_match`: `delay`, `state`, and so on. `room`: how
-    many events may wait, and how many matches. Give events and take matches in different tasks, for
+    many events may wait, and how many matches. `on_late` and `on_reject`, as those of `Engine`, are
+    called in the loop. Give events and take matches in different tasks, for
     `process` waits while there is no room. Leaving the `async with` block is `suspend()`; after an
     exception what still waits is dropped, and what has been done is durable.
     """
 
-    def __init__(self, ruleset: Ruleset, *, room: int = ROOM, **options: Any) -> None:
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        *,
+        room: int = ROOM,
+        on_late: Callable[[LateEvent], None] | None = None,
+        on_reject: Callable[[str, Reject], None] | None = None,
+        **options: Any,
+    ) -> None:
         if room < 1:
             raise ValueError("there must be room for one event")
+        self._on_late = on_late
+        self._on_reject = on_reject
         if "on_match" in options:
             raise ValueError("an AsyncEngine gives its matches by iteration, not to on_match")
         self._make = lambda: Engine(ruleset, **options)
@@ -97,9 +114,18 @@ class AsyncEngine:
             raise
         if engine.keeper is not None:
             engine.keeper.trusting = False
+        self._connect(engine)
         self._position = engine.position
         self._worker = asyncio.create_task(self._serve(engine))
         return self
+
+    def _connect(self, engine: Engine) -> None:
+        """Late events and rejects are told of in the loop's thread."""
+        in_loop: Any = asyncio.get_running_loop().call_soon_threadsafe
+        if self._on_late is not None:
+            engine.on_late = partial(in_loop, self._on_late)
+        if self._on_reject is not None:
+            engine.on_reject = partial(in_loop, self._on_reject)
 
     async def __aexit__(
         self,
@@ -136,6 +162,23 @@ class AsyncEngine:
     async def checkpoint(self) -> None:
         """Returns when everything given up to now is durable. Raises ValueError without state."""
         await self._ask(lambda engine: None, Engine.checkpoint)
+
+    async def reload(self, ruleset: Ruleset, *, restart: Collection[str] = ()) -> list[RuleChange]:
+        """Runs other rules from now on, as `Engine.reload` does; what became of each rule. Matches
+        that had to come before come by iteration."""
+        changes: list[RuleChange] = []
+
+        def work(engine: Engine) -> list[Match]:
+            done = engine.reload(ruleset, restart=restart)
+            changes.extend(done.changes)
+            return done.matches
+
+        await self._ask(lambda engine: None, work)
+        return changes
+
+    async def state_problem(self) -> str | None:
+        """Why the state cannot be written at the moment (it is tried again), or None."""
+        return await self._ask(lambda engine: engine.state_problem)
 
     async def stats(self) -> Stats:
         """The numbers up to now."""

@@ -49,9 +49,6 @@ class Caps:
     """Keeps a program under its caps. `None`: no cap."""
 
     def __init__(self, max_runs: int | None, max_bytes: int | None) -> None:
-        for cap in (max_runs, max_bytes):
-            if cap is not None and cap < 1:
-                raise ValueError("a cap is at least 1")
         self.max_runs = max_runs
         self.max_bytes = max_bytes
         self._next = LEAST

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from os import PathLike, fspath
@@ -27,7 +27,17 @@ from cep.compile.program import Program
 from cep.compile.rules import CompiledRules, recompile
 from cep.event import LateEvent
 from cep.event_time import LATEST
-from cep.given import BadEvent, fields_of, instant, is_event, micros, no_ruleset
+from cep.given import (
+    BadEvent,
+    count_of,
+    fields_of,
+    instant,
+    is_event,
+    micros,
+    no_ruleset,
+    require_json,
+    seconds_of,
+)
 from cep.ingest import Ingest
 from cep.lookup_files import LookupFiles, Reloaded, refresh
 from cep.match import Match
@@ -58,6 +68,9 @@ if TYPE_CHECKING:
 
 AT_END = ("undecided", "assume-quiet", "discard")
 """What `close` may do with open absences."""
+
+DELIVER = ("after-commit", "now")
+"""When matches go out, with state."""
 
 OnMatch = Callable[[Match], None]
 
@@ -132,12 +145,21 @@ class Engine:
     ) -> None:
         if not isinstance(ruleset, Ruleset):
             raise TypeError(no_ruleset(ruleset))
+        if deliver not in DELIVER:
+            raise ValueError(f"deliver is one of {', '.join(DELIVER)}, not {deliver!r}")
+        if on_match is not None and not callable(on_match):
+            raise TypeError(f"on_match is a function, not {on_match!r}")
+        if isinstance(restart, str):
+            raise TypeError(f"restart is a list of rules: restart=[{restart!r}]")
         self.ruleset = ruleset
         self._on_match = on_match
-        self._caps = Caps(max_runs, max_state_bytes)
+        self._caps = Caps(
+            count_of("max_runs", max_runs), count_of("max_state_bytes", max_state_bytes)
+        )
         if max_memory is not None and state is None:
             raise ValueError("max_memory needs state: that is where keys go")
-        self._max_memory = max_memory
+        self._max_memory = count_of("max_memory", max_memory)
+        every = seconds_of("checkpoint_every", checkpoint_every)
         self.on_late: Callable[[LateEvent], None] | None = None
         self.on_reject: Callable[[str, Reject], None] | None = None
         self.changes: list[RuleChange] = []
@@ -158,6 +180,10 @@ class Engine:
         self._late_max = 0
         self._rejected = 0
         self._closed = False
+        self._has_ended = False
+        """With state: whether that has been let go of."""
+        self._position: Any = None
+        """Where the host stood then."""
         self._durable = state is not None
         self._retired: dict[str, int] = {}
         """What rules have counted that were replaced."""
@@ -167,7 +193,7 @@ class Engine:
         self._earlier: list[RuleVersion] = []
         """Without state: the versions of rules that were replaced."""
         if state is not None:
-            self.keeper = self._keep(state, checkpoint_every, deliver, restart)
+            self.keeper = self._keep(state, every, deliver, restart)
         else:
             self._take_rules(ruleset.compiled, ruleset.files)
 
@@ -190,7 +216,10 @@ class Engine:
     ) -> Keeper:
         """Opens the state and goes on from it."""
 
+        require_rules(self.ruleset)
         store: Store
+        if not state or (not isinstance(state, str | PathLike) and not hasattr(state, "submit")):
+            raise TypeError(f"state is the path of a file, or a store, not {state!r}")
         if isinstance(state, str | PathLike):
             from cep.state.sqlite import SqliteStore
 
@@ -257,7 +286,7 @@ class Engine:
     def position(self) -> Any:
         """What the host gave to `process` with the last events whose effects are durable; at the
         start, where it is to go on. None without state, or before any."""
-        return self.keeper.durable_position if self.keeper is not None else None
+        return self.keeper.durable_position if self.keeper is not None else self._position
 
     @property
     def state_problem(self) -> str | None:
@@ -288,14 +317,17 @@ class Engine:
                 found = self.keeper.checkpoint(self.program.take(), self._progress)
                 self._handed(found, on_match)
             self.keeper.close(self.program.take(), self._progress)
-        self.keeper = None
+        self._position = self.keeper.durable_position
+        self.keeper, self._has_ended = None, True
 
     def abandon(self) -> None:
         """Lets go of the state file as it is: the next engine does again what came after the last
         checkpoint. For a host that cannot deliver what it was given. Without state nothing."""
         if self.keeper is not None:
+            with suppress(StateError):  # of a file that cannot be written any more
+                self._position = self.keeper.durable_position
             self.keeper.abandon()
-            self.keeper = None
+            self.keeper, self._has_ended = None, True
 
     def _progress(self) -> Progress:
         """What is durable together with the states."""
@@ -346,8 +378,12 @@ class Engine:
         no event is counted and given to `on_reject`; it never stops the others.
 
         With state, `position` (any JSON value) says where the host stands after these events; it
-        becomes durable together with what they have done, all of them or none.
+        becomes durable together with what they have done, all of them or none. Raises TypeError for
+        another position, and RuntimeError once the state has been let go of. Where the iterable, or
+        a callback, raises, events of the call may be lost: give them again from `position` on.
         """
+        if position is not None:
+            require_json(position)
         items = [events] if is_event(events) else events
         with self._alone():
             found: list[Match] = []
@@ -482,14 +518,16 @@ class Engine:
         Runs go on where a rule is the same but for its constants and what it says. The earlier
         version of a rule that has changed otherwise finishes its runs beside the new one. Runs of
         rules that are gone, or named in `restart`, are dropped. With state everything is durable
-        before, and it raises StateError where that fails; the old rules then go on. Costs as much
-        as a start with as many states.
+        before, and it raises StateError where that fails; the old rules then go on, as they do
+        where there are no rules in what is given (ValueError). Costs as much as a start with as
+        many states.
 
         >>> import cep
         >>> engine = cep.Engine(cep.loads("rule big { on payment where amount > 100 }"))
         >>> engine.reload(cep.loads("rule big { on payment where amount > 50 }")).changes[0].kind
         'constants'
         """
+        require_rules(ruleset)
         before = self.stats
         with self._alone():
             if self.keeper is None:
@@ -603,6 +641,7 @@ class Engine:
         ]
         clock = self.program.time if self.program.time > -NEVER else None
         frontier = common_frontier(trackers, clock)
+        self._order.go_on(frontier)
         for tracker in trackers:
             if tracker.was is not None:
                 self._order.restore(tracker.index, tracker.was["seen"], frontier, [])
@@ -699,6 +738,8 @@ class Engine:
                 "an Engine is used by one thread at a time, and not from inside its callbacks"
             )
         try:
+            if self._has_ended:
+                raise RuntimeError("the engine has let go of its state: make another to go on")
             yield
         finally:
             self._lock.release()
@@ -883,3 +924,9 @@ def _chunks(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
             chunk = []
     if chunk:
         yield chunk
+
+
+def require_rules(ruleset: Ruleset) -> None:
+    """Raises ValueError for a ruleset without rules, which would drop all that is kept."""
+    if not ruleset.rules:
+        raise ValueError("there are no rules in it; all that is kept would be dropped")

@@ -17,7 +17,7 @@ from cep.event_time import parse_time
 
 
 class BadEvent(ValueError):
-    """An event that a host gave cannot be used as one; raised only where nobody takes rejects."""
+    """What a host gave cannot be used as an event: it is rejected."""
 
 
 def is_event(given: Any) -> bool:
@@ -43,10 +43,40 @@ def fields_of(item: Any) -> Mapping[str, Any]:
 
 
 def micros(duration: int | timedelta) -> int:
-    """The microseconds of a duration that a host gave."""
+    """The microseconds of a delay that a host gave."""
     if isinstance(duration, timedelta):
         return duration // timedelta(microseconds=1)
-    return duration
+    if isinstance(duration, int) and not isinstance(duration, bool):
+        return duration
+    raise TypeError(f"a delay is a timedelta or microseconds (int), not {duration!r}")
+
+
+def count_of(name: str, given: int | None) -> int | None:
+    """An option that is a whole number, or None where it was left out."""
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"{name} is a whole number, not {given!r}")
+    if given < 1:
+        raise ValueError(f"{name} is at least 1, not {given!r}")
+    return given
+
+
+def seconds_of(name: str, given: float) -> float:
+    """An option that is a number of seconds."""
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        raise TypeError(f"{name} is a number of seconds, not {given!r}")
+    if not given >= 0:
+        raise ValueError(f"{name} is 0 or more seconds, not {given!r}")
+    return given
+
+
+def require_json(position: Any) -> None:
+    """Raises TypeError for a position that cannot be kept."""
+    try:
+        msgspec.json.encode(position)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"a position is any JSON value, not {position!r}") from error
 
 
 def instant(time: int | datetime | str) -> int:

@@ -30,9 +30,6 @@ from cep.state.resume import finished, go_on, leave_out, name_owners, note_moved
 from cep.state.snapshot import Memory
 from cep.state.store import Json, OutRow, Owner, RuleVersion, Snapshot, StateError, Store
 
-DELIVER = ("after-commit", "now")
-"""When matches go out."""
-
 Found = Any
 """A `Match`, or a `RecordedMatch` that was found before a restart."""
 
@@ -56,8 +53,6 @@ class Keeper:
         max_memory: int | None = None,
         counts: bool = False,
     ) -> None:
-        if deliver not in DELIVER:
-            raise ValueError(f"deliver is one of {', '.join(DELIVER)}, not {deliver!r}")
         self.store = store
         self.deliver = deliver
         self.every = every

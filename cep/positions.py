@@ -201,6 +201,8 @@ def common_frontier(trackers: Sequence[Tracker], clock: int | None) -> Frontier:
     """Up to where events have gone out, told in the present order of the sources; `clock`: where
     the rules stand."""
     known = [tracker.was for tracker in trackers if tracker.was is not None]
+    if clock is not None and not known:
+        return clock, 0
     time, last = max(((w["frontier"][0], w["frontier"][1]) for w in known), default=(NEVER, 0))
     if clock is not None and clock > time:
         return clock, len(trackers)

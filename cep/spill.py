@@ -87,8 +87,6 @@ class Spill:
         wanted: Collection[str] = (),
         counts: bool = False,
     ) -> None:
-        if max_memory is not None and max_memory < 1:
-            raise ValueError("max_memory is at least 1 byte")
         self.program = program
         self.memory = memory
         self.store = store

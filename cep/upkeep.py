@@ -87,6 +87,8 @@ def expire(store: Store, before_us: int, rules: Collection[str] = ()) -> int:
     """Drops the runs whose first event was before `before_us`, of all rules or these; gives how
     many first events there were. The runs that began later stay."""
     snapshot = store.load()
+    for rule in rules:
+        _ids_of(snapshot, rule)
     versions = versions_of(snapshot)
     changed: dict[Owner, list[StateRow]] = {}
     dropped = 0
@@ -111,10 +113,7 @@ def drop(store: Store, rule: str, keys: Collection[str] = ()) -> int:
     """Drops all that is remembered of a rule, or of these keys (their texts) of it: runs, windows
     and what its `dedup` hides. Gives how many rows there were."""
     snapshot = store.load()
-    ids = {one.id for one in snapshot.rules if one.name == rule and one.status != "gone"}
-    if not ids:
-        known = ", ".join(sorted({one.name for one in snapshot.rules if one.status != "gone"}))
-        raise StateError(f"there is no state of a rule {rule}; there is of: {known or 'none'}")
+    ids = _ids_of(snapshot, rule)
     changed: dict[Owner, list[StateRow]] = {}
     for owner, key, _ in snapshot.states():
         wanted = owner.kind in ("runs", "windows", "dedup") and owner.name in ids
@@ -123,6 +122,15 @@ def drop(store: Store, rule: str, keys: Collection[str] = ()) -> int:
     if changed:
         store.commit(_epoch(snapshot, changed))
     return sum(map(len, changed.values()))
+
+
+def _ids_of(snapshot: Snapshot, rule: str) -> set[str]:
+    """The versions of a rule. Raises StateError where there are none."""
+    ids = {one.id for one in snapshot.rules if one.name == rule and one.status != "gone"}
+    if not ids:
+        known = ", ".join(sorted({one.name for one in snapshot.rules if one.status != "gone"}))
+        raise StateError(f"there is no state of a rule {rule}; there is of: {known or 'none'}")
+    return ids
 
 
 def _bare_key(key: str) -> str:
@@ -152,7 +160,7 @@ def key_texts(given: str) -> set[str]:
 
 def export(snapshot: Snapshot) -> Iterator[bytes]:
     """The whole state as lines of JSON: first `{"cep_state": …}`, then one line for each version
-    of a rule, source, record that waits to be delivered, and state."""
+    of a rule, source, record that waits to be delivered, and state; last how many states."""
     yield _line(
         {
             "cep_state": FORMAT,
@@ -169,8 +177,11 @@ def export(snapshot: Snapshot) -> Iterator[bytes]:
         yield _line({"source": source})
     for record in snapshot.outbox():
         yield _line({"record": record})
+    number = 0
     for owner, row in snapshot.rows():
+        number += 1
         yield _line({"of": owner, "row": row})
+    yield _line({"end": number})
 
 
 def _line(content: object) -> bytes:
@@ -196,12 +207,14 @@ class _Line(msgspec.Struct):
     record: OutRow | None = None
     of: tuple[str, str] | None = None
     row: StateRow | None = None
+    end: int | None = None
 
 
 def import_into(store: Store, lines: Iterable[bytes]) -> int:
     """Fills a new store with what `export` gave, as one epoch; gives how many states there were.
 
-    Raises StateError where the store holds something already, and for lines of another kind.
+    Raises StateError where the store holds something already, for lines of another kind, and where
+    some are missing.
     """
     if store.load().number:
         raise StateError("the state file is in use already: import into a new one")
@@ -218,10 +231,17 @@ def import_into(store: Store, lines: Iterable[bytes]) -> int:
         sink_lengths=head.sink_lengths,
         host_position=head.host_position,
     )
+    end: int | None = None
     for number, text in enumerate(rest, 2):
-        _take(epoch, _read(text, _Line, number), number)
+        line = _read(text, _Line, number)
+        end = line.end
+        if end is None:
+            _take(epoch, line, number)
+    states = sum(map(len, epoch.states.values()))
+    if end != states:
+        raise StateError("the export is not whole: lines of it are missing, at its end or before")
     store.commit(epoch)
-    return sum(map(len, epoch.states.values()))
+    return states
 
 
 def _read(text: bytes, kind: Any, number: int) -> Any:

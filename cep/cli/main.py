@@ -27,6 +27,7 @@ COMMANDS = {
     "test": "Run the tests that stand in rule files.",
     "fmt": "Format rule files.",
     "explain": "Show what a rule means and how it is run.",
+    "verify": "Run over logs again, and compare with the matches of a run.",
     "state": "Look into a state file, and take care of it.",
     "rules": "List, show and copy the ready-made rules.",
     "demo": "Run ready-made rules over a sample log.",

@@ -101,6 +101,16 @@ def load_rules(
     return ruleset
 
 
+def rules_to_run(
+    paths: Sequence[str], loading: Loading, names: Sequence[str] = (), *, warnings: bool = True
+) -> Ruleset:
+    """The same for a run; `Problem` where there are none: with a state it would all be dropped."""
+    ruleset = load_rules(paths, loading, names, warnings=warnings)
+    if not ruleset.rules:
+        raise Problem(f"there are no rules in {', '.join(paths)}")
+    return ruleset
+
+
 def select(ruleset: Ruleset, names: Sequence[str]) -> Ruleset:
     """Only the rules of these names and those that feed them; `Problem` for one that does not
     exist."""

@@ -15,7 +15,7 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from cep.cli.reading import Loading, load_rules
+from cep.cli.reading import Loading, rules_to_run
 from cep.cli.rule_files import rule_files
 from cep.cli.speech import Problem, complain, say
 from cep.state.store import StateError
@@ -86,7 +86,7 @@ class Reloading:
         if not self._wanted():
             return []
         try:
-            ruleset = load_rules(rule_files(self._arguments), self._loading, self._names)
+            ruleset = rules_to_run(rule_files(self._arguments), self._loading, self._names)
             restart = [name for name in self._restart if name in ruleset.rules]
             done = engine.reload(ruleset, restart=restart)
         except (Problem, StateError) as error:

@@ -18,6 +18,7 @@ from cep.state.memory import MemoryStore
 
 if TYPE_CHECKING:
     from cep.engine import Engine
+    from cep.match import Match
     from cep.ruleset import Ruleset
 
 
@@ -66,25 +67,25 @@ def replay(path: str, ruleset: Ruleset, inputs: Sequence[str]) -> Compared:
     other = [change.name for change in going_on.changes if change.kind != "kept"]
     if other:
         raise Problem(f"the rules are not those of the state: {', '.join(other)}")
-    ids = [_ids(engine, inputs) for engine in (whole, going_on)]
+    ids = [[m.id for m in found_by(engine, inputs)] for engine in (whole, going_on)]
     return Compared(ids[0], ids[1], _counted(whole), _counted(going_on))
 
 
-def _ids(engine: Engine, inputs: Sequence[str]) -> list[str]:
-    """The ids of all matches that the rest of the inputs gives."""
+def found_by(engine: Engine, inputs: Sequence[str], format: str | None = None) -> list[Match]:
+    """All matches that the rest of the inputs gives an engine with state, the end of the input left
+    open. `Problem` for inputs that cannot be read."""
     from cep.cli.durable import open_inputs
     from cep.reading import run_sources
     from cep.source import SourceOptions, expand
 
-    found: list[str] = []
+    found: list[Match] = []
     try:
-        reading = SourceOptions(whole_lines=True)
-        sources = open_inputs(engine, expand(inputs), None, reading)
-        run_sources(engine, sources, on_matches=lambda some: found.extend(m.id for m in some))
+        sources = open_inputs(engine, expand(inputs), format, SourceOptions(whole_lines=True))
+        run_sources(engine, sources, on_matches=found.extend)
     except SourceError as error:
         raise Problem(str(error)) from error
     while some := engine.checkpoint():
-        found += [match.id for match in some]
+        found += some
     return found
 
 

@@ -22,7 +22,7 @@ from cep.cli.guess import time_hint
 from cep.cli.interrupts import Stop, Terminated, clean_stop
 from cep.cli.outputs import open_leftovers, open_outputs
 from cep.cli.progress import Progress, total_size, wanted
-from cep.cli.reading import Loading, load_rules, show_diagnostics
+from cep.cli.reading import Loading, rules_to_run, show_diagnostics
 from cep.cli.reloading import Hangup, Reloading, listening
 from cep.cli.speech import OUT_OF_MEMORY, Problem, complain, say, warn
 from cep.sink.base import ClosedPipe, SinkError
@@ -88,7 +88,7 @@ def execute(options: RunOptions) -> int:
     stops_between_blocks = options.follow or options.state is not None
     with listening(options.reload) as hangup:
         loading = options.loading
-        ruleset = load_rules(options.rules, loading, options.rule, warnings=not options.quiet)
+        ruleset = rules_to_run(options.rules, loading, options.rule, warnings=not options.quiet)
         stopping = clean_stop() if stops_between_blocks else nullcontext(Stop())
         with stopping as stop, rare_collection():
             code = Session(ruleset, options, stop, hangup).run()

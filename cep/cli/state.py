@@ -296,14 +296,19 @@ def export(path: str, output: str | None) -> None:
 def import_(file: str, path: str) -> None:
     """Make a new state file of what `cep state export` wrote (`-`: standard input)."""
     from cep import upkeep
-    from cep.state.sqlite import SqliteStore
+    from cep.state.sqlite import SqliteStore, start_over
 
+    was_there = Path(path).exists()
     with _plainly(), _lines(file) as lines:
         store = SqliteStore(path)
         try:
             states = upkeep.import_into(store, lines)
-        finally:
+        except BaseException:
             store.close()
+            if not was_there:
+                start_over(path)
+            raise
+        store.close()
     say(f"{counted(states, 'state')} imported into {path}")
 
 

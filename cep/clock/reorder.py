@@ -147,14 +147,18 @@ class Reorder(Generic[EventT]):
         held = self._sources[source]
         return held.seen, self._frontier, held.events[held.start :]
 
+    def go_on(self, frontier: Sequence[int]) -> None:
+        """What came before this frontier has gone out already, of whatever source it was."""
+        time, last = frontier
+        self._frontier = max(self._frontier, (time, last))
+
     def restore(
         self, source: int, seen: int, frontier: Sequence[int], events: list[EventT]
     ) -> None:
         """Goes on where `waiting` was asked. The delay may be another now: nothing goes out before
         the next events come, and what waits is not late where the delay has become shorter."""
         held = self._sources[source]
-        time, last = frontier
-        self._frontier = max(self._frontier, (time, last))
+        self.go_on(frontier)
         if seen != _NEVER:
             held.seen = seen
             held.clock = self._clocks[source] = seen - held.delay
@@ -236,7 +240,7 @@ class Reorder(Generic[EventT]):
         held.seen = max(held.seen, seen)
         held.clock = self._clocks[source] = max(held.clock, held.seen - held.delay)
         if self._single:
-            self._frontier = (held.clock, 0)
+            self._frontier = max(self._frontier, (held.clock, 0))
 
     def _first_open(self, source: int, held: _Held[EventT]) -> int:
         """The oldest time that an event of the source may have now without being late."""

@@ -8,6 +8,7 @@ the length that was durable (`keep`): what lies behind is cut off, since it will
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 from contextlib import suppress
@@ -41,8 +42,13 @@ class OutputFile:
 
     def write(self, data: bytes) -> None:
         assert self._file is not None, f"{self.name} is closed"
+        left = memoryview(data)
         with plain_errors(self.name):
-            self._file.write(data)
+            while left:  # standard output may be unbuffered, and then takes a part of it at a time
+                written = self._file.write(left)
+                if written is None:
+                    select.select([], [self._file], [])
+                left = left[written or 0 :]
 
     def settle(self) -> int | None:
         """Forces what has been written to the disk; the length of the file, if it can be cut."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlite_utils
@@ -58,6 +59,16 @@ class SqliteSink:
     def close(self) -> None:
         with _plain_errors(self.name):
             self._connection.close()
+
+
+def ids(path: str) -> list[str]:
+    """The ids of the matches in a file. Raises ValueError for one that has no such table."""
+    address = Path(path).resolve().as_uri() + "?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as connection:
+            return [name for (name,) in connection.execute(f"select id from {TABLE}")]
+    except sqlite3.Error as error:
+        raise ValueError(str(error)) from error
 
 
 def _matches_table(database: sqlite_utils.Database) -> sqlite_utils.db.Table:

@@ -319,3 +319,50 @@ def test_a_longer_time_is_shown_once_the_rule_has_it(cep: Cep, rules: Path, log:
     cep("run", rules, log, "--state", "cep.db", "-o", "found.jsonl")
     [row] = cep("state", "show", "--state", "cep.db", "--json").records
     assert row["due"] == "2026-01-01T01:00:00Z"
+
+
+def test_an_export_that_is_not_whole_is_refused(cep: Cep, rules: Path, log: Path) -> None:
+    log.write_text(line(1, "failure", "ann") + line(2, "failure", "bob"))
+    cep("run", rules, log, "--state", "cep.db", "--quiet")
+    whole = cep("state", "export", "--state", "cep.db").out.splitlines(keepends=True)
+    for kept in (whole[:-1], [*whole[:-2], whole[-1]], whole[:1]):
+        Path("part.jsonl").write_text("".join(kept))
+        refused = cep("state", "import", "part.jsonl", "--state", "new.db")
+        assert refused.code == 2
+        assert "the export is not whole" in refused.err
+        assert not Path("new.db").exists()
+    Path("all.jsonl").write_text("".join(whole))
+    assert "2 states imported" in cep("state", "import", "all.jsonl", "--state", "new.db").err
+
+
+def test_a_rule_that_is_not_there_expires_nothing(cep: Cep, rules: Path, log: Path) -> None:
+    cep("run", rules, log, "--state", "cep.db", "--quiet")
+    told = cep("state", "expire", "--state", "cep.db", "--older-than", "1h", "--rule", "gessed")
+    assert told.code == 2
+    assert "there is of: guessed" in told.err
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "db"])
+def test_matches_of_a_run_are_those_of_a_replay(
+    cep: Cep, rules: Path, log: Path, ending: str
+) -> None:
+    written = f"found.{ending}"
+    cep("run", rules, log, "--state", "cep.db", "--quiet", "-o", written)
+    same = cep("verify", rules, log, written)
+    assert (same.code, same.err) == (0, "1 match the same, 0 missing, 0 extra\n")
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:-2]))
+    told = cep("verify", rules, log, written)
+    assert told.code == 1
+    assert "error: extra: id " in told.err
+    assert "0 matches the same, 0 missing, 1 extra" in told.err
+
+
+def test_a_match_that_is_missing_is_told(cep: Cep, rules: Path, log: Path) -> None:
+    Path("found.jsonl").write_text("")
+    told = cep("verify", rules, log, "found.jsonl")
+    assert told.code == 1
+    assert "missing: guessed 2026-01-01T" in told.err
+    assert "user=ann" in told.err
+    for none in (rules, "nowhere.db", "nowhere.jsonl"):
+        assert "holds no matches" in cep("verify", rules, log, none).err
+    assert "last the file of the matches" in cep("verify", rules, "found.jsonl").err

@@ -216,3 +216,40 @@ def test_wrong_use_is_told() -> None:
                 await engine.close("tomorrow")
 
     run(main())
+
+
+def test_late_events_and_rejects_are_told_in_the_loop() -> None:
+    told: list[tuple[str, int]] = []
+
+    async def main() -> None:
+        here = threading.get_ident()
+
+        def note(kind: str) -> None:
+            told.append((kind, threading.get_ident() - here))
+
+        async with cep.AsyncEngine(
+            cep.loads(EVERY),
+            on_late=lambda late: note(f"late by {late.by_us}"),
+            on_reject=lambda source, reject: note(reject.reason[:8]),
+        ) as engine:
+            await engine.process([login(10), login(4), 5])
+
+    run(main())
+    assert sorted(kind for kind, _ in told) == ["an event", "late by 6000000"]
+    assert all(other == 0 for _, other in told)
+
+
+def test_other_rules_while_it_runs() -> None:
+    async def main() -> tuple[list[str], list[str | None]]:
+        async with cep.AsyncEngine(cep.loads(EVERY)) as engine:
+            taking = asyncio.create_task(taken(engine))
+            await engine.process(login(1))
+            changes = await engine.reload(cep.loads(EVERY.replace("{e.n}", "no. {e.n}")))
+            with pytest.raises(ValueError, match="no rules"):
+                await engine.reload(cep.loads(""))
+            assert await engine.state_problem() is None
+            await engine.process(login(2))
+            await engine.suspend()
+            return [change.kind for change in changes], await taking
+
+    assert run(main()) == (["output"], ["1", "no. 2"])

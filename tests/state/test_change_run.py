@@ -175,6 +175,11 @@ def test_a_broken_file_keeps_the_old_rules(following) -> None:
     running.wait(lambda: Path("err.txt").read_text().count("as they were") == 2, "a complaint")
     running.add(line("B", 6))
     running.reports(4)
+    Path("rules.cep").write_text("# saved half")
+    running.wait(lambda: Path("err.txt").read_text().count("as they were") == 3, "a complaint")
+    assert "there are no rules in rules.cep" in Path("err.txt").read_text()
+    running.add(line("B", 7))
+    running.reports(5)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no SIGHUP here")
@@ -186,13 +191,13 @@ def test_a_signal_before_there_are_rules_does_not_end_the_run(
     monkeypatch.chdir(tmp_path)
     Path("rules.cep").write_text(PAIR)
     Path("log.jsonl").write_text(line("A", 1) + line("B", 2))
-    load = session.load_rules
+    load = session.rules_to_run
 
     def hung_up(*arguments: Any, **options: Any) -> Any:
         os.kill(os.getpid(), signal.SIGHUP)
         return load(*arguments, **options)
 
-    monkeypatch.setattr(session, "load_rules", hung_up)
+    monkeypatch.setattr(session, "rules_to_run", hung_up)
     before = signal.getsignal(signal.SIGHUP)
     assert run(["run", "rules.cep", "log.jsonl", "--reload"]) == 0
     shown = capsys.readouterr()

@@ -131,3 +131,53 @@ def test_without_state_there_is_nothing_to_check_in() -> None:
         engine.checkpoint()
     engine.suspend()
     assert engine.position is None
+
+
+def test_what_is_given_to_an_engine_is_looked_at_at_once(tmp_path: Path) -> None:
+    rules, state = cep.loads("rule any_login { on login }"), tmp_path / "cep.db"
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"delay": "5s"}, "a delay is a timedelta or microseconds"),
+        ({"delay": 1.5}, "a delay is a timedelta or microseconds"),
+        ({"max_runs": "x"}, "max_runs is a whole number"),
+        ({"max_memory": "5M"}, "max_memory is a whole number"),
+        ({"checkpoint_every": "1s"}, "checkpoint_every is a number of seconds"),
+        ({"restart": "any_login"}, r"restart=\['any_login'\]"),
+        ({"on_match": 5}, "on_match is a function"),
+        ({"state": 5}, "state is the path of a file"),
+        ({"state": ""}, "state is the path of a file"),
+    ]
+    for options, words in wrong:
+        with pytest.raises(TypeError, match=words):
+            cep.Engine(rules, **{"state": state, **options})
+    for more in ({"checkpoint_every": -1}, {"deliver": "later", "state": None}, {"max_runs": 0}):
+        with pytest.raises(ValueError, match=r"is at least|is one of|or more"):
+            cep.Engine(rules, **{"state": state, **more})
+    assert not state.exists()
+    with cep.Engine(rules, state=state) as engine:
+        with pytest.raises(TypeError, match="a position is any JSON value"):
+            engine.process({"type": "login", "time": 1}, position=object())
+        assert engine.stats.events == 0
+
+
+def test_after_its_state_has_gone_an_engine_takes_nothing_more(tmp_path: Path) -> None:
+    rules = cep.loads("rule any_login { on login }")
+    with cep.Engine(rules, state=tmp_path / "cep.db") as engine:
+        engine.process({"type": "login", "time": 1}, position="one")
+    assert engine.position == "one", "where it stood can still be asked for"
+    for call in (lambda: engine.process({"type": "login"}), engine.close, engine.take):
+        with pytest.raises(RuntimeError, match="has let go of its state"):
+            call()
+    with cep.Engine(rules, state=tmp_path / "cep.db") as engine:
+        engine.abandon()
+    assert engine.position == "one"
+
+
+def test_rules_without_any_rule_do_not_take_the_place_of_others(tmp_path: Path) -> None:
+    rules = cep.loads("rule pair { by u sequence { a: A  b: B within 1h } }")
+    with cep.Engine(rules, state=tmp_path / "cep.db") as engine:
+        engine.process({"type": "A", "time": 1, "u": "ann"})
+        with pytest.raises(ValueError, match="no rules"):
+            engine.reload(cep.loads("# nothing"))
+        assert engine.stats.per_rule["pair"].keys == 1
+    with pytest.raises(ValueError, match="no rules"):
+        cep.Engine(cep.loads(""), state=tmp_path / "cep.db")

@@ -259,3 +259,17 @@ def test_an_input_that_is_left_out_once_keeps_its_place(folder: Path) -> None:
     run(folder, "a.jsonl", "b.jsonl", **FOUND)
     found = [one["id"] for one in records(folder / "found.jsonl")]
     assert len(set(found)) == len(found)
+
+
+def test_another_file_that_is_older_than_what_has_been_read_is_late(folder: Path) -> None:
+    rule = "rule pair { by u sequence within 1h { a: A  b: B } }"
+    (folder / "rules.cep").write_text(rule)
+    noon = 1_770_000_000
+    for name, type_, time in (("a", "A", noon), ("b", "B", noon - 600), ("c", "B", noon)):
+        event = {"type": type_, "u": "ann", "time": time}
+        (folder / f"{name}.jsonl").write_text(json.dumps(event) + "\n")
+        run(folder, f"{name}.jsonl", output=["found.jsonl"], late=f"{name}.late", **STATE)
+    assert [late["late_by_s"] for late in records(folder / "b.late")] == [600]
+    assert not (folder / "c.late").read_text(), "one of the same time is not"
+    (match,) = records(folder / "found.jsonl")
+    assert match["first"] <= match["last"]

@@ -207,6 +207,12 @@ def test_many_times_at_once() -> None:
     whole: list[object] = [1, 10**12, -(10**12), 10**30]
     assert parse_times(whole) == [parse_time(value) for value in whole]
     assert parse_times([2_999, 5_000], "nanos") == [2, 5]
+    texts: list[object] = ["2026-03-12T09:00:00.5Z", "2026-03-12 09:00", "0001-01-01T00:00Z"]
+    texts += ["2026-03-12T09:00:00+00:00", "2026-03-12T09:00:00+02:00", "1700000000", "no time"]
+    for unit in (None, "iso", "seconds"):
+        for zone in (None, "Asia/Tokyo"):
+            every = [parse_time(text, unit, zone) for text in texts]
+            assert parse_times(texts, unit, zone) == every
 
 
 @pytest.mark.parametrize("micros", [EARLIEST, -1, 0, 1, 1_000, 999_999, NOON, LATEST])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sink_samples import a_match
@@ -170,3 +172,25 @@ def test_a_new_file_has_its_name_on_the_disk_too(
         out.settle()
     out.close()
     assert forced == [str(tmp_path / "out"), str(tmp_path), str(tmp_path / "out")]
+
+
+def test_unbuffered_standard_output_gets_every_byte(monkeypatch) -> None:
+    class Unbuffered(io.RawIOBase):
+        """Takes a part of what it is given, as a pipe does of which the reader is slow."""
+
+        def __init__(self) -> None:
+            self.taken = b""
+
+        def fileno(self) -> int:
+            return 1
+
+        def write(self, data) -> int:
+            self.taken += bytes(data[:100])
+            return min(len(data), 100)
+
+    unbuffered = Unbuffered()
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=unbuffered))
+    sink = open_sink("-")
+    sink.write([a_match()] * 50)
+    assert len(unbuffered.taken.splitlines()) == 50
+    assert json.loads(unbuffered.taken.splitlines()[-1])["id"] == a_match().id
