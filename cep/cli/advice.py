@@ -16,9 +16,9 @@ from dsl.diagnostics import slip_of
 
 if TYPE_CHECKING:
     from cep.cli.session import RunOptions
-    from cep.engine import Engine
     from cep.explain.reads import Constant, Path, Reads, Told
     from cep.ruleset import Ruleset
+    from cep.stats import Stats
 
 _NICE = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200)
 """Seconds that people give as a delay. What is later is better repaired by sorting."""
@@ -50,8 +50,12 @@ def late_advice(late: int, longest: int, options: RunOptions) -> str:
     can_sort = not options.follow and options.state is None
     if delay is None and can_sort:
         return f"{text}: try --sort"
+    if delay is None and options.state is not None:
+        return f"{text}: the state has come further; inputs of other times want one of their own"
+    if delay is None:
+        return f"{text}: with `idle` the clock is that on the wall; read old logs without --follow"
     sort = "" if not can_sort or longest < 60 * SECOND else ", or --sort"
-    return f"{text}: try --delay {delay or duration(longest)}{sort}"
+    return f"{text}: try --delay {delay}{sort}"
 
 
 def _were(number: int) -> str:
@@ -190,17 +194,16 @@ def idle_advice(ruleset: Ruleset) -> str | None:
 
 
 def advice(
-    engine: Engine, options: RunOptions, sample: Sample | None, first_reject: str | None = None
+    stats: Stats, read: Stats, options: RunOptions, sample: Sample | None, first_reject: str | None
 ) -> Iterator[str]:
-    """One line for each thing that the user may want to change, the most certain first. `sample`:
-    what the events look like, where they have been looked at."""
-    stats = engine.stats
+    """One line for each thing that the user may want to change, the most certain first. `read`: the
+    numbers of this run alone. `sample`: what events look like, where they have been looked at."""
     if stats.events == 0 and stats.rejected == 0:
         yield "the input is empty"
-    if stats.late:
-        yield late_advice(stats.late, stats.late_max_us, options)
-    if stats.rejected:
-        yield reject_advice(stats.rejected, options, first_reject)
+    if read.late:
+        yield late_advice(read.late, stats.late_max_us, options)
+    if read.rejected:
+        yield reject_advice(read.rejected, options, first_reject)
     for rule, numbers in stats.per_rule.items():
         if numbers.untried:
             yield untried_advice(rule, numbers.untried)

@@ -285,12 +285,12 @@ class Session:
         if not keeps_state:
             self._tell_open_ends()
         durable.tell_loose_ends(self._sources)
-        for line in advice(self._engine, self._options, self._sample, self._first_reject):
+        read = durable.this_run(stats, self._before)
+        for line in advice(stats, read, self._options, self._sample, self._first_reject):
             warn(printable(line))
         if self._options.stats:
             for line in rule_table(stats):
                 say(line)
-        read = durable.this_run(stats, self._before)
         say(closing_line(read, len(undecided), perf_counter() - self._started))
 
     def _tell_open_ends(self) -> None:
