@@ -139,10 +139,20 @@ def format_time(micros: int) -> str:
     >>> format_time(1_500_000), format_time(1), format_time(0)
     ('1970-01-01T00:00:01.500Z', '1970-01-01T00:00:00.000001Z', '1970-01-01T00:00:00Z')
     """
-    moment = _EPOCH + timedelta(microseconds=micros)
-    fraction = moment.microsecond
-    spec = "seconds" if not fraction else "microseconds" if fraction % 1000 else "milliseconds"
-    return moment.replace(tzinfo=None).isoformat(timespec=spec) + "Z"
+    minute, within = divmod(micros, 60_000_000)
+    second, fraction = divmod(within, 1_000_000)
+    if not fraction:
+        return f"{_begin_of_minute(minute)}{second:02}Z"
+    if fraction % 1000:
+        return f"{_begin_of_minute(minute)}{second:02}.{fraction:06}Z"
+    return f"{_begin_of_minute(minute)}{second:02}.{fraction // 1000:03}Z"
+
+
+@lru_cache(maxsize=1024)
+def _begin_of_minute(minute: int) -> str:
+    """A minute, counted from the epoch, as far as its seconds; what is told is of few of them."""
+    moment = _EPOCH + timedelta(minutes=minute)
+    return moment.replace(tzinfo=None).isoformat(timespec="minutes") + ":"
 
 
 @lru_cache(maxsize=256)

@@ -371,9 +371,12 @@ def original(event: Any) -> Any:
         return {TOO_DEEP: line.decode(errors="replace")}
 
 
+_decode = msgspec.json.Decoder().decode
+
+
 def _decoded(line: bytes) -> Any:
     try:
-        return msgspec.json.decode(line)
+        return _decode(line)
     except msgspec.ValidationError:
         return json.loads(line, parse_float=_number, parse_int=_number)
 
