@@ -80,6 +80,7 @@ def test_a_key_holds_so_many_events_in_its_runs_and_no_more(steps: str, few_node
 def test_what_was_dropped_is_told(few_runs: None) -> None:
     engine = cep.Engine(cep.loads(PAYMENTS % ""))
     engine.process(list(numbers(0, 100)))
-    (line,) = advice(engine, RunOptions(rules=[], inputs=[]), None)
+    options = RunOptions(rules=[], inputs=[])
+    (line,) = advice(engine.stats, engine.stats, options, None, None)
     assert line.startswith("rule r: a key held more runs than are tested one by one")
     assert "limit" in line
