@@ -25,6 +25,9 @@ from cep.source.opened import Opened
 from cep.source.rows import Rising, Rows
 from cep.source.values import Column, are_rising
 
+_END = "end"
+"""A row of its own behind all others, where none of them goes on."""
+
 
 class Delimited:
     """A CSV file; `delimiter` None means: look at the header."""
@@ -264,7 +267,9 @@ class _Table:
     def _read_quoted(self, data: bytes) -> list[str] | None:
         """The cells of all rows, one after the other; None where some row has another width."""
         text = data.decode("utf-8").removesuffix("\n")
-        rows = list(csv.reader(text.split("\n"), delimiter=self.delimiter))
+        rows = list(csv.reader([*text.split("\n"), _END], delimiter=self.delimiter))
+        if rows.pop() != [_END]:  # the last line is not the end of its row
+            return None
         return list(chain.from_iterable(rows)) if set(map(len, rows)) == {self.width} else None
 
     def _heads(self, texts: list[str]) -> bool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cep.source import Record, Reject, delimited, open_source
@@ -54,6 +54,7 @@ def read(content: bytes, format: str) -> Reading:
 
 @settings(deadline=None)
 @given(rows, st.sampled_from(["\n", "\r\n"]), st.integers(1, 60))
+@example([",", '1","x\ny"'], "\n", 1)
 def test_csv(lines: list[str], end: str, size: int) -> None:
     content = end.join(["a,b", *lines]).encode()
     with mock.patch.object(delimited, "_read_plain", return_value=None):
